@@ -83,6 +83,7 @@ extension AgentService {
     {
         guard let listen = settings.stats.listen else { return nil }
         let parts = status.parts
+        // Collectors run in this order, and a later value of a series replaces an earlier one.
         let collectors: [any MetricCollector] =
             [
                 AgentCollector(agent: self, parts: parts), parts.notice, parts.unread, sending,

@@ -54,8 +54,8 @@ extension AgentRecords {
 }
 
 extension ErasedRecords {
-    /// The receipt as JSON. `not_searched` names the places that the person must search, and `complete` is
-    /// false if events escaped the erasure.
+    /// The receipt as JSON, for the answer to a person's request (GDPR, article 17). `not_searched` names the
+    /// places that must be searched by hand, and `complete` is false if events escaped the erasure.
     fileprivate func receipt(
         of condition: String, isTrial: Bool, from begin: Timestamp, to end: Timestamp, _ unsearched: [String]
     ) -> JSONValue {

@@ -22,7 +22,7 @@ enum CommandTable {
     static func unknown(_ words: [String], among commands: [Command]) -> CommandFailure {
         let known = commands.map(\.name)
         let word = words[0]
-        // Members of a family by their first word.
+        // Commands with the same first word are a family: `queue list`, `queue purge`.
         let family = known.filter { $0.hasPrefix(word + " ") }
         if !family.isEmpty {
             let seconds = family.map { String($0.dropFirst(word.count + 1)) }

@@ -29,7 +29,8 @@ extension ControlRoutes {
     /// Collection on and off, sessions, the country, the log level, and reload.
     mutating func addSwitches(of agent: AgentService) {
         answer("PUT", "/v1/collection", takes: ["enabled"]) { _, body in
-            // Off deletes what is queued; `in_flight` counts events without an answer after ten seconds.
+            // Switching off deletes queued events. `in_flight` counts events whose batch had no answer after
+            // ten seconds: nobody knows whether they arrived.
             let discarded = try await agent.setEnabled(try body.required("enabled", body["enabled"]?.bool))
             return .json(["discarded": .integer(discarded.all), "in_flight": .integer(discarded.inFlight)])
         }

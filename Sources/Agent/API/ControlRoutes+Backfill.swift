@@ -65,7 +65,7 @@ extension ControlRequest {
     fileprivate func piece() throws(ControlRefusal) -> BackfillPiece {
         let offset = try place("offset")
         let app = try text("app", atMost: 255)
-        // The names of directories in the spool, which are apps too.
+        // An app is a directory of the spool, so its name must be one that a directory there can have.
         guard !app.hasPrefix("."),
             !app.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7F })
         else {

@@ -15,7 +15,7 @@ extension ContainerNote {
             log.debug(
                 "refresh ended",
                 ["container": container, "type": type.rawValue, "version": version, "new": isNew])
-        // The normal case of a first start: no warning.
+        // Normal at a first start, so no warning.
         case .failed(.saved, .noSavedContainer, _):
             log.info("nothing saved yet", ["container": container])
         case .failed(let type, let result, let message):

@@ -11,7 +11,8 @@ extension Settings {
         var known: [String: String] = [:]
         for destination in destinations where destination.kind == .file {
             guard let path = destination.path else { continue }
-            // The path as written if its file system does not answer.
+            // If the file system does not answer, the path as written is compared: a start must not hang on
+            // it.
             let real = SilentFiles.answer(about: path) { RealPath.of(path) } ?? path
             let setting = "destination.\(destination.name).path"
             if let use = otherUse(of: real) { return (setting, "\(path) \(use)") }

@@ -4,6 +4,7 @@ internal import Model
 
 /// Commands that change the agent as a whole.
 extension Command {
+    /// Turns collection on again. What was deleted by `disable` does not come back.
     static let enable = Command(
         name: "enable", summary: "turns collection on; survives restarts",
         run: asking("PUT", "/v1/collection") { _ in ["enabled": true] })
@@ -43,6 +44,7 @@ extension Command {
         }
     }
 
+    /// Starts a session by hand. With automatic sessions it changes nothing, and the agent's message says so.
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
         options: [Option("app APP", "the session's app; default default")]
@@ -58,10 +60,13 @@ extension Command {
         name: "country set", summary: "overrides the country code of events", arguments: "CC",
         argumentCount: 1...1, run: asking("PUT", "/v1/country") { ["code": .string($0.arguments[0])] })
 
+    /// Ends `country set`: rules and settings decide again.
     static let countryClear = Command(
         name: "country clear", summary: "ends the override",
         run: asking("PUT", "/v1/country") { _ in ["code": .null] })
 
+    /// Changes the log level of the running agent only, so that a level for debugging does not stay after a
+    /// restart.
     static let logLevel = Command(
         name: "log-level", summary: "changes the log's level until a restart or a change of it",
         arguments: "LEVEL",
@@ -69,6 +74,8 @@ extension Command {
         details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one.",
         run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
 
+    /// Makes the agent reread its configuration. The answer names what needs a restart, because such changes
+    /// would otherwise be believed to be in force.
     static let reload = Command(
         name: "reload", summary: "makes the agent reread its configuration; all changes apply, or none",
         details:

@@ -7,6 +7,9 @@ internal import Model
 /// Commands for the apps' directories in the spool. They need no running agent, which finds new directories
 /// by itself.
 extension Command {
+    /// Makes an app's directory with the one combination of owner, group, mode and access control list that
+    /// keeps apps apart. By hand it takes four commands, and a forgotten one shows only when the agent cannot
+    /// read.
     static let appAdd = Command(
         name: "app add", summary: "creates an app's directory in the spool", arguments: "NAME",
         argumentCount: 1...1,
@@ -32,6 +35,7 @@ extension Command {
         }
     }
 
+    /// Lists the directories of the spool with problems of their permissions.
     static let appList = Command(
         name: "app list", summary: "lists the apps' directories in the spool, and their problems",
         options: [.json]
@@ -91,6 +95,7 @@ struct AppDirectory {
     /// The agent's group, or this process's group if the package is not installed.
     private let groupID: gid_t
 
+    /// Path of the app's directory.
     var path: String { "\(spool)/\(name)" }
 
     /// Checks the name and finds the user and the group.

@@ -7,6 +7,10 @@ internal import Model
 
 extension Command {
     /// Proves that a hidden value is nowhere, with a second agent.
+    ///
+    /// A document's own tests show what its tags do to one event. They do not show what the agent keeps
+    /// elsewhere: in the log, the quarantine, the data layer, or the files of the queue. So this command
+    /// plants a marker and searches everything that the second agent has written.
     static let privacyProve = Command(
         name: "privacy prove", summary: "checks whether a value that containers hide remains anywhere",
         details: """
@@ -52,6 +56,8 @@ extension Command {
                 setting in setting.value.map { "\(setting.path.dropFirst(section.count)) = \($0.toml)" }
             }
         }
+        // Only settings that change how lines become events: others, such as `read`, would make the second
+        // agent read the machine's own files.
         let own = "apps.\(app)."
         let proof = try PrivacyProof(
             paths: Invocation.spellings(of: path), app: app, events: try invocation.sampleEvents(),
@@ -79,7 +85,7 @@ extension Command {
                 "  \(HelpText.pad(place.name, to: 36))  \(invocation.console.styled(HelpText.pad(verdict, to: 14), place.found == 0 ? .green : .red))  \(seen)"
             )
         }
-        // The order matters: a marker that was found disproves the rest, whatever has arrived.
+        // A marker that was found decides first: it disproves the redaction even if few events arrived.
         guard places.allSatisfy({ $0.found == 0 }) else { throw CommandFailure(.negative) }
         guard places.contains(where: { $0.name.hasPrefix("receiver") && $0.controls > 0 }) else {
             throw CommandFailure(
@@ -135,7 +141,7 @@ extension Invocation {
                 }
             }
         }
-        // Files of values only hide nothing.
+        // Without anything that hides there is nothing to prove, and "not found" would be misleading.
         guard !found.isEmpty || settings.rulesForCheck?.hides == true else {
             throw CommandFailure(
                 .configuration,

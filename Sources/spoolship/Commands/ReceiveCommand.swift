@@ -4,7 +4,8 @@ internal import Glibc
 internal import Receiver
 
 extension Command {
-    /// Runs a receiver for development and tests. It is not for production: it does not defend itself.
+    /// Runs a receiver for development and tests. It is not for production: it does not defend itself against
+    /// hostile clients.
     static let receive = Command(
         name: "receive", summary: "receives batches over HTTPS and prints or stores them, for development",
         details: """
@@ -45,7 +46,7 @@ extension Command {
 struct ReceiveProgram: Sendable {
     /// Where the address and the figures are printed.
     let console: Console
-    /// What the receiver does.
+    /// The receiver's options, faults included.
     let options: ReceiverOptions
     /// The directory of the certificates; nil for plain HTTP.
     let certificates: String?
@@ -158,6 +159,7 @@ struct ReceiveProgram: Sendable {
             Double($0).flatMap { (0...1).contains($0) ? $0 : nil }
         }
         plan.probability = share ?? plan.probability
+        // The default is a fixed seed, so that a test that fails can be repeated.
         plan.seed = UInt64(try invocation.number("seed", 0...Int.max) ?? 1)
         plan.first = try invocation.number("first", 0...Int.max)
         plan.retryAfter = try invocation.number("retry-after", 0...1_000_000)

@@ -155,7 +155,7 @@ extension Command {
         guard let condition = invocation.value("where") else {
             throw CommandFailure(.usage, "--where is missing: --where \"properties.user == '4711'\"")
         }
-        // An hour: each stored event is tried.
+        // An hour, because the condition is tried on each stored event.
         func ask(isTrial: Bool) throws(CommandFailure) -> JSONValue {
             try invocation.askForRecords(
                 "POST", "/v1/erase", body: ["where": .string(condition), "dry_run": .bool(isTrial)],

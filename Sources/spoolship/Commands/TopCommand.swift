@@ -4,6 +4,8 @@ internal import Glibc
 internal import Model
 
 extension Command {
+    /// Shows `status` again and again. The agent makes the text, so that `top`, `status` and the page agree;
+    /// this command adds only rates and plots.
     static let top = Command(
         name: "top", summary: "shows `status` continuously, with rates and small plots",
         details: "Ends with q or Ctrl-C.",

@@ -40,7 +40,7 @@ struct SampleReport {
         out += textLines.map { "  \($0)\n" }.joined()
         let accepted = sample.lines.filter { $0.fate == .event || $0.fate == .record }
         if !accepted.isEmpty {
-            // A total of the accepted lines by one property.
+            // The distribution of one property over the accepted lines.
             func of(_ what: String, _ word: (LineSample.Line) -> String) {
                 out += "  \(what)  \(tally(accepted, word))\n"
             }
