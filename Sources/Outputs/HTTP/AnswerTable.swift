@@ -2,9 +2,9 @@ package import Model
 
 /// The meaning of each HTTP status for the events that were sent.
 ///
-/// Source: the table in docs/guarantees.md: 2xx acknowledges; temporary failures are retried; 413 splits;
-/// 400 and 422 bisect; all others mean that the destination or its settings are wrong, so the events are
-/// kept until a person looks.
+/// The table is that of docs/guarantees.md: 2xx acknowledges; temporary failures are retried; 413 splits; 400
+/// and 422 bisect; all others mean that the destination or its settings are wrong, so the events are kept
+/// until a person looks. Sources of the statuses: RFC 9110, section 15; RFC 8470 (425); RFC 6585 (429).
 package struct AnswerTable: Sendable, Equatable {
     /// Meanings from the settings, by status (`404`) or class (`4xx`). They take precedence over the table.
     private let outcomes: [String: AnswerMeaning]
@@ -26,6 +26,7 @@ package struct AnswerTable: Sendable, Equatable {
         case 408, 409, 421, 425, 429: return .retry
         case 413: return .split
         case 400, 422: return .bisect
+        // Not temporary like the other 5xx: the server does not know the method or the version at all.
         case 501, 505: return .hold
         case 500...599: return .retry
         default: return .hold

@@ -23,6 +23,7 @@ struct ClickHouseError {
     /// The code; nil if the header is not a number. At most 9 digits are read, so that the number fits.
     let code: Int?
 
+    /// Reads the value of the header.
     init(_ text: String) { code = text.utf8.count <= 9 ? Int(text) : nil }
 
     /// Name and kind of the code; nil for a code that is not in `groups`.

@@ -6,16 +6,18 @@ package import Model
 /// Sends batches to one HTTP destination, one request for each batch, or several if the format limits
 /// requests or the address depends on the event.
 ///
-/// `Idempotency-Key` is the batch's id: the same at every attempt, across retries, restarts and crashes, so
-/// that a receiver can drop a repeat. Certificates and secrets are read again when their files change: the
-/// files are checked at most once a second, when something is sent or the delivery asks. If a changed file
-/// cannot be used, the last good content stays in force and a warning is logged. Runs on the loop passed to
-/// `init`.
+/// `Idempotency-Key` (https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/) is the
+/// batch's id: the same at every attempt, across retries, restarts and crashes, so that a receiver can drop a
+/// repeat. Certificates and secrets are read again when their files change: the files are checked at most
+/// once a second, when something is sent or the delivery asks. If a changed file cannot be used, the last
+/// good content stays in force and a warning is logged. Runs on the loop passed to `init`.
 package actor HTTPOutput: MeasuredOutput {
     package var measures = OutputMeasures()
 
     package nonisolated let loop: EventLoop
+    /// The destination's settings, as requests need them.
     let options: HTTPOptions
+    /// The clocks, for expiry of credentials and the limit of a confirmation.
     private let time: any TimeSource
     /// The format of the bodies.
     private let encoder: any BatchEncoder
@@ -124,6 +126,8 @@ package actor HTTPOutput: MeasuredOutput {
     /// the next attempt sends the same requests. Otherwise the remaining events are returned for a retry.
     private func sendInPieces(_ batch: Batch) async throws(OutputError) -> Outcome {
         let lines = try builder.lines(of: batch)
+        // Events that the format would refuse in any case, such as too old ones, are not sent. Their age is
+        // only judged if the clock is trusted: a wrong clock would reject good events for good.
         var rejected =
             batch.isClockTrusted
             ? try piecewise?.refusals(lines, of: batch.header, at: time.wallTime) ?? [] : []
@@ -156,6 +160,8 @@ package actor HTTPOutput: MeasuredOutput {
                 }
                 retry += again.map { events[$0] }
             case let outcome:
+                // No other request was made, so this one's outcome is the batch's: the next attempt repeats
+                // the batch under the same ids.
                 if number == 0, rejected.isEmpty { return outcome }
                 retry += requests[number...].flatMap(\.events)
                 return .partial(rejected: rejected, retry: retry.sorted())
@@ -186,6 +192,7 @@ package actor HTTPOutput: MeasuredOutput {
         request.timeFactor = batch.timeFactor
         if authorizer != nil, let failure = await authorize(&request) { return failure.outcome }
         let result = await client.perform(request)
+        // An answer whose meaning the settings define is not a request for another encoding.
         if case .answered(let answer) = result, reader.table.override(of: answer.status) == nil,
             let other = reader.encoder.alternative(afterAnswer: answer)
         {
@@ -250,6 +257,8 @@ package actor HTTPOutput: MeasuredOutput {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
             note(repeats: batch.mayHaveBeenSent ? [] : encoder.repeats(inAnswer: answer), of: batch)
+            // The token may have been revoked before its end: try once with a new one, before the destination
+            // is held for wrong credentials.
             if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
                 authorizer?.renewRefused(request, isOver: false, at: time.bootTime) == true
             {

@@ -3,6 +3,7 @@ internal import Model
 
 /// Where a request goes, with the headers that depend on its events.
 struct RequestTarget {
+    /// The address, with its placeholders filled in.
     var url: String
     /// Lines `Name: value`.
     var headers: [String]
@@ -84,6 +85,7 @@ struct RequestTemplates: Sendable {
         let filled = try templates.fill(for: header, events)
         let all = Array(0..<header.events)
         return filled.sets.map { set in
+            // The first text is the address if the address has placeholders.
             let values = url == nil ? set.texts.dropFirst() : set.texts[...]
             let lines = zip(headers, values).map { "\($0): \($1)" }
             let target = RequestTarget(url: url ?? set.texts[0], headers: lines)

@@ -28,6 +28,7 @@ enum TransferFailure {
         // libcurl reports success if a connection ends after a head without a status.
         let said =
             code == CURLE_OK ? "no status" : text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
+        // The proxy's answer to CONNECT (RFC 9110, section 9.3.6); 0 without a proxy.
         let tunnel = shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE)
         let host = peer(transfer, options, address, hasTunnel: (200...299).contains(tunnel))
         if code == CURLE_RECV_ERROR, tunnel >= 300 {
@@ -181,6 +182,7 @@ enum TransferFailure {
         let address = HTTPAddress(transfer.url.isEmpty ? options.url : transfer.url)
         let hasBegun = time(CURLINFO_PRETRANSFER_TIME_T) > .zero
         let hasTunnel = (200...299).contains(shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE))
+        // Until the request is sent the limit is that of connecting; libcurl uses one code for both.
         let limit = hasBegun ? options.settings.requestTimeout : options.settings.connectTimeout
         var facts = TimeoutStep.Facts(limit: limit)
         // An IP address needs no look-up. Over HTTP/2 a request may also wait for the connection that
