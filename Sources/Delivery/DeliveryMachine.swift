@@ -88,7 +88,8 @@ struct DeliveryMachine: Sendable {
 
     var options: DeliveryOptions
     var destinations = SmallMap<DestinationName, DestinationMachine>()
-    /// Removed from the settings; their machines live on until nothing of them is in flight.
+    /// Destinations that were removed from the settings. Their machines stay until nothing of them is in
+    /// flight.
     var leaving: Set<DestinationName> = []
     /// Whether collection is enabled (`spoolship enable`); if not, nothing is sent.
     var isEnabled: Bool

@@ -1,7 +1,7 @@
 public import Model
 
-/// How events are sent: the `[dispatch]`, `[retry]` and `[[destination]]` settings that concern when and
-/// what.
+/// When and how events are sent: the settings of `[dispatch]`, `[retry]` and `[[destination]]` that delivery
+/// uses.
 public struct DeliveryOptions: Sendable, Equatable {
     /// How long normal events wait at most for company. Default 6 s.
     public var interval = DispatchInterval.standard

@@ -314,7 +314,7 @@ struct JournalEntry: ~Copyable {
     }
 
     /// Writes the line of an entry whose message is a JSON object. Returns false if the message is something
-    /// else, contradicts journald or would be too long; then it is made a text.
+    /// else, contradicts journald or would be too long: the caller then writes it as text.
     private mutating func writeObject(_ time: Timestamp, limit: Int) -> Bool {
         // A message that may be an object has no member yet.
         guard let message = parts.firstIndex(where: { $0.member.isEmpty }) else { return false }

@@ -18,7 +18,7 @@ public struct SpoolState: Sendable, Equatable {
     /// Why not all, for a person; empty for `all`.
     public let reason: String
 
-    /// The state that a file's text says.
+    /// Parses the text of the state file.
     init(text: String) {
         let lines = text.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
         accepting = lines.first.flatMap { Accepting(rawValue: String($0)) } ?? .all

@@ -135,10 +135,10 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// Applies changed settings: what was learned with the old ones is forgotten.
+    /// Applies changed settings, and forgets what was learned with the old ones.
     ///
-    /// A person who has the settings read again also says that the cause of a hold is fixed. A container that
-    /// changes some of them does not.
+    /// A reload by a person also ends a hold: it means that the cause is fixed. A change of settings by a
+    /// container does not.
     mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
         options = new

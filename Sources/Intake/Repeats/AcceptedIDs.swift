@@ -23,8 +23,8 @@ final class AcceptedIDs {
 
     func restore(_ memory: [String: [UInt8]]) { window.restore(memory) }
 
-    /// Prepares for a block of lines; nil while repeats are not looked for. Ids that are too old are
-    /// forgotten, if the clock can be trusted.
+    /// Prepares for a block of lines, and returns nil if repeats are not searched for. Forgets ids that are
+    /// too old, if the clock can be trusted.
     func ready(at now: Timestamp, isSynchronised: Bool) -> AcceptedIDs? {
         guard window.isOn else { return nil }
         if isSynchronised {

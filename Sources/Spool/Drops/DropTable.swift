@@ -91,7 +91,7 @@ struct DropTable {
     /// Removed files whose removal is not durable yet.
     var unsynced = UnsyncedRemovals()
 
-    /// - Parameter done: the queue's records of drop files that it holds wholly.
+    /// - Parameter done: the queue's records of drop files whose events are all queued.
     init(_ limits: Limits, done: [DoneRecord] = []) {
         self.limits = limits
         claimsBefore = ClaimsBefore(done)

@@ -33,10 +33,10 @@ struct Backlog {
 
     /// How long reading must be held back before a census begins, and the shortest time between two.
     static let censusInterval = Duration.seconds(2)
-    /// A census takes at most one part in 50 of the time.
+    /// A census takes at most a fiftieth of the time.
     private static let censusShare = 50
-    /// A look at sizes takes at most one part in 20 of the time: with 100,000 waiting files it comes every
-    /// few seconds.
+    /// Looking at the sizes of waiting files takes at most a twentieth of the time: 100,000 files are looked
+    /// at every few seconds.
     private static let sizesShare = 20
     /// Names or files looked at before other work gets its turn.
     static let slice = 256

@@ -26,8 +26,7 @@ struct SpoolWatch {
         /// Changes woke the loop and are in the inbox.
         case heard
         /// Changes do not wake the reader until this time: lines that come one by one wait for the next
-        /// commit
-        /// anyway, and one read for all of them saves wake-ups.
+        /// commit anyway, and one read for all of them saves wake-ups.
         case resting(until: BootInstant)
     }
 }

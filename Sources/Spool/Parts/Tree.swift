@@ -107,11 +107,10 @@ struct Tree {
 
 /// The directories that are to be listed, and those whose files wait for room.
 struct Listing {
-    /// Directories that wait to be listed or are being listed, in one line for each app.
+    /// Directories that wait to be listed or are being listed, in a queue for each app.
     private var waiting = FairQueue<SpoolDirectory>()
     /// Directories with append files for which there was no room, by the holders of the files. A holder
-    /// without
-    /// directories means that they are being listed again.
+    /// without directories means that they are being listed again.
     private var crowded: [Holder: [FileName: SpoolDirectory]] = [:]
     /// Count of directories that are being listed.
     private var open = 0

@@ -152,8 +152,8 @@ extension Streams {
             file.trace.fingerprint = inquiry.fingerprint(upTo: place.offset)
         }
         if place.offset == 0, file.hasName, isRotatedName, file.stage == .reading {
-            // Rotation copies over an older copy. The new content may have been read in the file that it was
-            // copied from.
+            // Rotation (copytruncate) has overwritten an older copy. The new content may have been read
+            // before, in the file that was copied.
             file.enter(.suspect, at: now)
             suspects[file.id] = file
             file.wake(now)

@@ -277,8 +277,7 @@ struct Streams {
     }
 
     /// Removes a file that is gone, and remembers it for a while. The file has no descriptor and is not read
-    /// any
-    /// more.
+    /// any more.
     mutating func leave(_ file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
         remove(file)
         file.naming = .none

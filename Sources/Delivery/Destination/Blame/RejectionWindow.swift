@@ -10,7 +10,8 @@ struct RejectionWindow: Sendable {
     private static let length = 1000
     /// Rejected events at which no more are given up: a tenth of `length`.
     private static let tolerated = 100
-    /// Rejected events at which an app's events count only against that app.
+    /// Number of rejected events of one app from which on that app's rejections count only against the app,
+    /// not against the destination.
     private static let ownMatter = 50
     /// Most events given up one after the other without any accepted in between.
     private static let longestRow = 10

@@ -139,7 +139,7 @@ struct Standing: Sendable {
         return failuresInARow
     }
 
-    /// Begins no request before a time.
+    /// Postpones the next request to `until` at the earliest.
     mutating func pause(until: BootInstant, at now: Moment) {
         let pause = max(startNotBefore ?? now.boot, until)
         trouble = Trouble(since: trouble?.since ?? now.wall, pauseUntil: pause)
