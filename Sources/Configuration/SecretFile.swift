@@ -28,7 +28,7 @@ package enum SecretFile: Sendable, Hashable {
 }
 
 extension SecretFile {
-    /// The type of such a setting.
+    /// The type of settings that name such a file.
     static var valueType: ValueType<SecretFile> {
         let text = ValueType<String>.text(maxLength: 4095)
         return ValueType<SecretFile>("file:/path or credential:name") { node throws(Problem) in

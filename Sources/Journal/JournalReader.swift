@@ -341,7 +341,8 @@ package actor JournalReader: LoopActor {
         guard var begun = place, begun.sequences == nil || isElsewhere else { return nil }
         let last = begun.last
         let isKnown = !last.cursor.isEmpty
-        // The position of a version with one cursor is kept even if its files are gone: it recognises copies.
+        // An older version stored a single cursor. That position is kept even if its files are gone, because
+        // it helps to recognise copies.
         var sequences = begun.sequences ?? (isKnown ? [last.sequence: last] : [:])
         for sequence in open.sequences where isKnown {
             if sequences[sequence.id] == nil {

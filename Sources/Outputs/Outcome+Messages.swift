@@ -28,9 +28,9 @@ extension Outcome {
 
     /// The outcome of a batch that was sent in parts, each under an id made from the batch's id.
     ///
-    /// Events that go on in another batch get other ids, so that the receiver would not recognise a repeat.
-    /// Therefore only events of parts that were certainly not stored, because they were too large, leave
-    /// the batch. If anything else fails, the whole batch is sent again under the same ids.
+    /// Events that move to another batch get other ids, so that the receiver would not recognise a repeat.
+    /// Therefore only events of parts that were certainly not stored, because they were too large, leave the
+    /// batch. If anything else fails, the whole batch is sent again under the same ids.
     init(ofParts parts: [(events: [Int], outcome: Outcome)]) {
         let open = parts.filter { $0.outcome != .acknowledged }
         // Parts that failed for another reason than their size.

@@ -35,8 +35,8 @@ struct Command: Sendable {
         let value: String?
         /// The words that the value can be, for completions only.
         let choices: [String]
-        /// Whether the option can be given more than once. Otherwise a second value is a usage error: which
-        /// of the two holds would be a guess.
+        /// Whether the option can be given more than once. Otherwise a second value is a usage error, because
+        /// it would be unclear which one counts.
         let repeats: Bool
         /// What the option does, as one line for help.
         let help: String

@@ -2,7 +2,7 @@
 struct HelpText {
     /// The commands that are listed.
     let commands: [Command]
-    /// Decides about styles.
+    /// Knows whether the output may be styled.
     let console: Console
 
     /// The list of all commands with their summaries.

@@ -102,7 +102,7 @@ extension ContainerKeeper {
             try signed.verify(by: slot.keys)
             content = signed.document
             document = try ContainerDocument(reading: content)
-            // Also by a clock that is not trusted: refusing a draft does no harm.
+            // Checked even if the clock is not trusted: refusing a draft does no harm.
             if let expires = document.expires, time.wallTime >= expires {
                 throw ContainerError(.expired, "the draft has expired; sign one with a later expiry date")
             }

@@ -43,7 +43,7 @@ struct FirstSight {
         for (pattern, key) in keys { sights[pattern] = memory[key].flatMap { FirstSight.decoded($0) } }
     }
 
-    /// The place is about to be looked at.
+    /// Prepares for a look at the place: patterns that are new are first seen now.
     mutating func begin(at now: Timestamp) {
         for pattern in keys.keys where sights[pattern] == nil { set(Sight(began: now), of: pattern) }
         isOver = sights.values.allSatisfy(\.isOver)

@@ -1,9 +1,9 @@
 /// A pattern of one name in a path: `*`, `?`, `[a-z]`, `[!a-z]`, `[[:digit:]]`, and a backslash that makes
 /// the next character literal.
 ///
-/// It means what `fnmatch` makes of it in a UTF-8 locale: `?` and brackets stand for one character, and a
-/// bracket without an end is literal. A byte that is not UTF-8 counts as a character of its own. Matching
-/// takes time in proportion to the length of the name times that of the pattern, whatever they are.
+/// Matches as `fnmatch` does in a UTF-8 locale: `?` and brackets stand for one character, and a bracket
+/// without an end is literal. A byte that is not UTF-8 counts as a character of its own. Matching takes time
+/// in proportion to the length of the name times that of the pattern, whatever they are.
 struct NamePattern: Sendable {
     /// The pattern as it was written.
     let text: String

@@ -243,7 +243,7 @@ public struct ReadPlace: Sendable, Hashable {
 }
 
 extension SpoolOptions {
-    /// What a name says about the file; where files are only read all that fit are append files.
+    /// The kind of a file by its name. In a place that is only read, all matching files are append files.
     func kind(of name: FileName, in directory: SpoolDirectory) -> FileKind {
         guard let place else { return name.kind }
         if place.fits(directory.path, name) { return .append }

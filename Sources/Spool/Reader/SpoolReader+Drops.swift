@@ -66,8 +66,8 @@ extension SpoolReader {
         }
     }
 
-    /// The owner of a file in the drop box, in whose line the file waits; nil elsewhere, where files wait in
-    /// their app's line.
+    /// The owner of a file in the drop box, where files wait in a queue for each owner; nil elsewhere, where
+    /// they wait in their app's queue.
     private func owner(of name: FileName, in directory: SpoolDirectory) -> UInt32? {
         guard directory.isIncoming, let raw = directory.descriptor?.raw ?? descriptor(of: directory) else {
             return nil

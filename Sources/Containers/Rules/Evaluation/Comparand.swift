@@ -6,7 +6,7 @@ internal import Model
 struct Comparand {
     /// The value as text, in small letters if the condition ignores case.
     let text: UnsafeBufferPointer<UInt8>
-    /// The number that the value is, or that its text spells; the text has all of its digits.
+    /// The value as a number, if it is a number or a text that spells one exactly.
     let number: Number?
     /// The type of the value.
     let kind: Kind
