@@ -90,8 +90,9 @@ public actor AgentService: LoopActor {
         didSet { if isStopping { keeper?.assumeIsolated { $0.stop() } } }
     }
 
-    /// The loops of the reader and of the store.
+    /// Reads the spool, on a thread of its own: a slow disk of the spool stops neither status nor sending.
     nonisolated let readerLoop: EventLoop
+    /// Commits to the queue, on a thread of its own, for the same reason.
     nonisolated let storeLoop: EventLoop
     /// systemd, by `sd_notify(3)`; nil if the agent does not run under it.
     nonisolated let manager: ServiceManager?
@@ -153,7 +154,9 @@ public actor AgentService: LoopActor {
     /// What runs once the agent has started. Values and actors that never change, so that a copy can be used
     /// on any loop.
     struct Parts: Sendable {
+        /// The queue on disk; lives on the store's loop.
         let queue: QueueStore
+        /// Takes batches from the queue to the destinations.
         let driver: DeliveryDriver
         /// What reads the spool, files in place and journals.
         let reader: Reading
@@ -169,7 +172,9 @@ public actor AgentService: LoopActor {
         let notice: WritersNotice
         /// Takes old files over the control socket.
         let backfill: Backfill
+        /// The documents that change rules and settings from outside.
         let containers: ContainerKeeper
+        /// The programs that rules and containers call.
         let functions: FunctionDesk
         /// History for the status page.
         let recorder: StatusRecorder

@@ -30,6 +30,7 @@ actor ContainerKeeper: LoopActor {
     let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     /// Whether the time of day can be trusted; nothing expires while it cannot.
     let clock: ClockTrust
+    /// Spreads fetches, so that a fleet does not ask its server at one moment.
     var random = KernelRandom()
     /// The containers, in the order of the configuration.
     private(set) var slots: [ContainerSlot] = []

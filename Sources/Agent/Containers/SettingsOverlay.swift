@@ -5,6 +5,7 @@ internal import Model
 struct SettingsOverlay {
     /// A value of a container for a setting.
     struct Wish: Equatable {
+        /// The id of the container, which `status` names as the origin.
         let container: String
         /// The setting, such as `dispatch.interval`.
         let path: String

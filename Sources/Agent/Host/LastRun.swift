@@ -22,7 +22,10 @@ final class LastRun: Sendable {
 
     /// Content of the file: the boot in which the agent ran, and the group's count at its start.
     struct Mark: Equatable {
+        /// `/proc/sys/kernel/random/boot_id`, see random(4): new at each boot, unlike the time of boot, which
+        /// moves with the clock.
         var boot: String
+        /// The control group and its count of killed processes; nil if the kernel does not count.
         var group: MemoryGroup?
 
         init(boot: String, group: MemoryGroup?) {
@@ -41,6 +44,7 @@ final class LastRun: Sendable {
             }
         }
 
+        /// The mark as its file has it, the form that `init(_:)` reads.
         var text: String {
             let count = group.map { " \($0.name) \($0.killed)" } ?? ""
             return "\(boot)\(count)\n"
@@ -57,8 +61,13 @@ final class LastRun: Sendable {
         }
     }
 
+    /// The file `running`: made at the start, removed by an orderly stop. If it is there at a start, the run
+    /// before it did not stop by itself.
     private let path: String
+    /// The mark of this run.
     private let now: Mark
+    /// The end of the last run; nil if it was orderly, or not looked at yet. `status` reads it on other
+    /// threads.
     private let found = Mutex<End?>(nil)
 
     /// - Parameter root: a directory in place of `/`, for tests.

@@ -17,6 +17,7 @@ final class WritersNotice: MetricCollector, Sendable {
     private struct State {
         /// What the queue accepts; nil until the queue has said so.
         var accepting: QueueSnapshot.Accepting?
+        /// False while collection is disabled: apps are then told to write nothing.
         var isCollecting: Bool
         /// The state to publish, or the one published last.
         var told: SpoolState?

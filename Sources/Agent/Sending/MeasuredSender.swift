@@ -68,6 +68,7 @@ final class SendingFigures: MetricCollector {
 struct MeasuredSender: BatchSender {
     let name: DestinationName
     let output: any MeasuredOutput
+    /// Counts of all destinations, which outlive this sender.
     let figures: SendingFigures
     let time: any TimeSource
     let log: Log

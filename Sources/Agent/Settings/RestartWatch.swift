@@ -43,8 +43,9 @@ actor RestartWatch: MetricCollector, LoopActor {
     private let log: Log
     /// True while a look is under way.
     private var isLooking = false
-    /// When the files were last looked at, and when they were last read.
+    /// When the files were last checked for changes.
     private var lastLook: BootInstant?
+    /// When they were last read in full, changed or not.
     private var lastRead: BootInstant?
     /// The next look that nobody has asked for.
     private var timer: EventLoop.TimerID?

@@ -11,6 +11,7 @@ struct HTTPRequest {
     }
 
     var method = Method.post
+    /// The address with its arguments, which are among the `secrets`.
     var url: String
     /// Lines of the head, `Name: value` each.
     var headers: [String] = []

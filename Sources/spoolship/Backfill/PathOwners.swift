@@ -76,6 +76,8 @@ struct PathOwners {
 private struct PathWalk {
     /// User ids of the owners of all directories, links and files on the way.
     private(set) var owners: Set<uid_t> = []
+    /// Number of links followed. The kernel gives up after 40 with ELOOP, and a loop of links would never
+    /// end.
     private var links = 0
 
     /// Names in /proc that lead to open files are followed by the kernel, not by their text.
