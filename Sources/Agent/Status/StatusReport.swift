@@ -34,7 +34,7 @@ struct StatusReport: Sendable {
         var retryWaiting = 0
         /// Events that are set aside, by app; the empty name stands for events whose app was not looked up.
         var setAside: [String: Int] = [:]
-        /// Why requests with events of these apps fail, if only they do.
+        /// The last failure of requests with an app's events, by app, while requests of other apps succeed.
         var failingApps: [String: String] = [:]
         /// Events that the receiver rejected without naming them, since the start, and the receiver's
         /// message.

@@ -15,8 +15,8 @@ struct HiddenMembers {
     /// Whether no tag hides anything.
     var isEmpty: Bool { actions.isEmpty }
 
-    /// Which texts, lines that are not JSON, must not be sent. Patterns that search a whole message find in a
-    /// text what they would find in the member, so such texts may go.
+    /// Which texts (lines that are not JSON) must not be sent. A pattern that searches a whole `message`
+    /// finds the same in a text, so if all tags use such patterns, only pieces of lines are withheld.
     let withheldTexts: WithheldTexts
     /// Whether the agent's memory of an app would have hidden members: those that tell its sessions and
     /// processes apart, and the names of its events.

@@ -2,7 +2,7 @@ package import Model
 
 /// Makes the route to a set of destinations, whether the configuration or a container's tag names the set.
 package struct RouteTable: Sendable, Equatable {
-    /// What a destination asks of chunks.
+    /// What a destination requires of chunks.
     package struct Destination: Sendable, Equatable {
         let name: String
         let compression: Compression

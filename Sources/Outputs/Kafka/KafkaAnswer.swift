@@ -220,6 +220,6 @@ enum KafkaCode {
     static let destroyed: Int32 = -197
     /// The topic does not exist.
     static let unknownTopic: Set<Int32> = [3, -188]
-    /// The brokers refuse the credentials.
+    /// Errors with which brokers refuse the credentials.
     static let badLogin: Set<Int32> = [-169, 34, 58]
 }

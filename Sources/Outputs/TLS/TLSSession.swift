@@ -145,8 +145,8 @@ final class TLSSession {
         }
     }
 
-    /// The decrypted bytes so far, and the failure if TLS has ended, in order or not; after that no more
-    /// bytes come.
+    /// The bytes decrypted since the last call. `end` is set once TLS has ended, orderly or not; no bytes
+    /// follow then.
     func read() -> (bytes: [UInt8], end: Failure?) {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)

@@ -125,7 +125,8 @@ struct AppDirectory {
             throw CommandFailure(.usage, "there is no user \(user); \(hint)")
         }
         userID = entry.pointee.pw_uid
-        // Without the package the user who tries the agent out runs it, with a group of their own.
+        // Without the package there is no group `spoolship`. A user who tries the agent out runs it under
+        // their own account, with their own group.
         groupID = getgrnam("spoolship").map(\.pointee.gr_gid) ?? getegid()
     }
 
@@ -240,8 +241,8 @@ struct AppDirectory {
             else {
                 continue
             }
-            // Only with the rights of the agent's user can its access be judged; root has become that user by
-            // now.
+            // Access can be judged only with the rights of the agent's user; root has changed to that user
+            // before.
             let isJudged = agent.user == AgentUser.name
             let refusal =
                 name != shared && status.mode & 0o002 != 0

@@ -177,7 +177,7 @@ extension Command {
         }
     }
 
-    /// What a dry run has found, as the question before the erasure.
+    /// Says what a dry run has found; shown before the user is asked whether to erase it.
     private static func found(in receipt: JSONValue) -> String {
         let counts: [(JSONValue?, String)] = [
             (receipt["queue"]?["events"], "queued events"),

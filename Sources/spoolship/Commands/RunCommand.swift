@@ -49,8 +49,8 @@ extension Command {
 
     /// Runs the agent until a signal ends it.
     ///
-    /// - Parameter task: work for which the agent runs; the agent ends after it. nil for an agent that runs
-    ///   on.
+    /// - Parameter task: the work after which the agent stops by itself; nil for an agent that serves until
+    ///   it is told to stop.
     private static func runAgent(
         _ loaded: LoadedSettings, _ path: String, task: (@Sendable () -> Void)? = nil
     ) throws(CommandFailure) {

@@ -152,8 +152,8 @@ struct PrivacyProof {
 
     // MARK: The agent
 
-    /// Whether a setting of an app decides what tags see of its events. Those that decide how its files are
-    /// read are not taken: the proof has files of its own.
+    /// Whether a setting of an app affects what tags see of its events. Settings about reading its files are
+    /// left out, because the proof has its own files.
     static func decides(_ key: Substring) -> Bool {
         let ofFiles = ["read", "exclude", "since", "format", "text", "first_line", "destinations"]
         return !ofFiles.contains(String(key)) && !key.hasPrefix("journal")

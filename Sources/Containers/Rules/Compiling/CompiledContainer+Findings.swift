@@ -119,7 +119,7 @@ extension CompiledContainer {
     public struct ConditionalHiding: Sendable, Equatable {
         /// Name of the tag; for a rule of the configuration, of the rule.
         public let name: String
-        /// The condition of hiding, as a person reads it.
+        /// The condition, written for a person.
         public let condition: String
     }
 

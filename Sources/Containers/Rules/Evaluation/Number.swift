@@ -13,7 +13,8 @@ enum Number {
     case short(Double)
     /// Any other number; only its text has all of its digits.
     case long
-    /// A double so large that its shortest text is another number; it equals what either of them says.
+    /// A double beyond 2^53, whose shortest text can spell another number than its exact value. It equals
+    /// both.
     case held(Double)
 
     /// Longest text that may be a number.
@@ -38,7 +39,7 @@ enum Number {
         }
     }
 
-    /// The number of a value that its text does not say exactly; nil for other values.
+    /// The number of a stored value whose text may not be exact; nil for other values.
     init?(held value: JSONValue) {
         guard case .double(let number) = value, number.magnitude > 0x1p53 else { return nil }
         self = .held(number)
