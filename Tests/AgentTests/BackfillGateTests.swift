@@ -5,7 +5,7 @@ import Testing
 
 @testable import Agent
 
-@Suite("Whether old files may go on")
+@Suite("When a backfill may continue")
 struct BackfillGateTests {
     private let gate = BackfillGate(depths: ["main": 300], unread: 1_000_000)
 
@@ -29,9 +29,7 @@ struct BackfillGateTests {
         gate.obstacle(queue, spool, to: ["main"])
     }
 
-    @Test(
-        "events of both lanes go first, beyond what a destination has in hand; those of other destinations do not"
-    )
+    @Test("waiting events of both lanes go before a backfill; events of other destinations do not delay it")
     func queued() {
         #expect(obstacle(queue(normal: 300)) == nil && obstacle(queue(normal: 200, critical: 100)) == nil)
         #expect(obstacle(queue(normal: 301)) == "301 events wait for main")
@@ -39,7 +37,7 @@ struct BackfillGateTests {
         #expect(gate.obstacle(queue(normal: 9999), SpoolFigures(), to: ["other"]) == nil)
     }
 
-    @Test("a queue that is more than half full, or stores nothing, goes first")
+    @Test("a backfill waits while the queue is more than half full or stores nothing")
     func room() {
         #expect(obstacle(queue(stored: 5_000_000)) == nil)
         #expect(obstacle(queue(stored: 5_000_001)) == "the queue is more than half full")
@@ -48,7 +46,7 @@ struct BackfillGateTests {
         #expect(obstacle(full) == "the queue stores nothing now: disk_full")
     }
 
-    @Test("a spool that is not read goes first; a line that is being written does not")
+    @Test("a backfill waits for unread files of the spool, but not for a line that is being written")
     func spool() {
         var figures = SpoolFigures()
         figures.unreadBytes = 1_000_000

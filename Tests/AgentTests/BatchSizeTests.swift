@@ -4,10 +4,10 @@ import Testing
 
 @testable import Agent
 
-@Suite("The batch size in force")
+@Suite("The effective batch size")
 struct BatchSizeTests {
     @Test(
-        "what `check --print` says is what chunks are cut by",
+        "chunks are cut at the batch size that `check --print` shows",
         arguments: [24 << 10, 10 << 20, 64 << 20, 1 << 30])
     func printedAndUsedAgree(cap: Int) {
         for size in [1 << 10, 160 << 10, 1 << 20, 64 << 20] {

@@ -52,7 +52,9 @@ struct ContainerAPITests {
         }
     }
 
-    @Test("tm16: a draft needs a document and a bounded time; one for another container is told apart")
+    @Test(
+        "tm16: a draft needs a document and a limited duration; a draft for another container has its own error"
+    )
     func previews() async throws {
         try await withContainers { (client) async throws in
             let path = "/v1/containers/preview"

@@ -11,7 +11,7 @@ import Testing
 @testable import Agent
 @testable import Configuration
 
-@Suite("The keeper of containers", .timeLimit(.minutes(2)))
+@Suite("The container keeper", .timeLimit(.minutes(2)))
 struct ContainerKeeperTests {
     /// How a container stands that has only a default file, and what the log says.
     private func open(
@@ -65,7 +65,7 @@ struct ContainerKeeperTests {
     }
 
     @Test(
-        "a default file that has expired rules, and `status` and the log say so",
+        "an expired default file stays in force, and `status` and the log report it",
         arguments: [true, false])
     func expiredDefault(isSynchronised: Bool) async throws {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2021-01-01T00:00:00Z", "values": {}}"#
@@ -76,7 +76,7 @@ struct ContainerKeeperTests {
         #expect(log.contains { $0.text == "default file has expired, it stays in force" } == isSynchronised)
     }
 
-    @Test("a reload says that a default file has another content, and that the order is another")
+    @Test("a reload reports changed content of a default file, and a changed order of containers")
     func reloadSaysWhatChanged() async throws {
         let document = #"{"id": "GTM-1", "version": 3, "values": {}}"#
         _ = try await open(document) { keeper in
@@ -107,7 +107,7 @@ struct ContainerKeeperTests {
         #"{"id": "GTM-1", "version": 3, "rules": {"all": {"conditions": []}}, "tags": [{"name": "r", "type": "redact", "rules": ["all"], "paths": ["properties.email"]}]}"#
 
     @Test(
-        "what is required is redaction: values alone do not satisfy it, nor a draft, whatever it redacts",
+        "`require` asks for redaction: neither a document with values only nor a draft satisfies it",
         arguments: [
             (ContainerKeeperTests.redacting, true),
             (#"{"id": "GTM-1", "version": 3, "values": {"a": 1}}"#, false),
@@ -130,7 +130,7 @@ struct ContainerKeeperTests {
         #expect(!other.isAwaited)
     }
 
-    @Test("a default file that has not expired is no problem")
+    @Test("a default file that has not expired is not reported")
     func currentDefault() async throws {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2121-01-01T00:00:00Z", "values": {}}"#
         let (state, log) = try await open(document, isSynchronised: true)

@@ -34,7 +34,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test("a backfill's pieces are lines with their places, and what cannot be one is refused")
+    @Test("a backfill's pieces are lines with their positions; anything else is refused")
     func backfill() async throws {
         try await withAgent { (agent) async throws in
             let client = agent.client
@@ -65,7 +65,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test("requests do what they ask for, and `status` says so")
+    @Test("requests have their effect, and `status` shows it")
     func requests() async throws {
         try await withAgent { (agent) async throws in
             let client = agent.client
@@ -144,7 +144,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test("what makes no sense is refused, and nothing changes")
+    @Test("invalid requests are refused and change nothing")
     func nonsense() async throws {
         try await withAgent { (agent) async throws in
             for (method, path, body) in [
@@ -168,9 +168,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test(
-        "what a request does not know is refused: a filter with a mistake in its name would select everything"
-    )
+    @Test("an unknown parameter is refused, because a misspelled filter would select everything")
     func unknownNames() async throws {
         try await withAgent { (agent) async throws in
             let client = agent.client
@@ -205,7 +203,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test("dispatch --wait and drain report as they go, and end with their result")
+    @Test("dispatch --wait and drain report progress, and end with their result")
     func reports() async throws {
         try await withAgent { (agent) async throws in
             let client = agent.client
@@ -235,7 +233,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test("stores are listed by pages, shown, exported, retried, moved and purged")
+    @Test("records are listed by pages, shown, exported, retried, moved and purged")
     func records() async throws {
         let other =
             "[[destination]]\nname = \"other\"\ntype = \"file\"\npath = \"DIRECTORY/b\"\nby_default = false\n"
@@ -305,7 +303,7 @@ struct ControlAPITests {
         }
     }
 
-    @Test("an erasure counts, erases in every store and gives a receipt; the second one finds nothing")
+    @Test("erase counts, erases in every store and returns a receipt; a second run finds nothing")
     func erasure() async throws {
         try await withAgent { (agent) async throws in
             let client = agent.client

@@ -6,9 +6,9 @@ import Testing
 @testable import Agent
 @testable import Intake
 
-@Suite("Figures of what is read")
+@Suite("Figures of the intake")
 struct IntakeCollectorTests {
-    @Test("tags that only a backfill has fired are counted, and those that both have fired are summed")
+    @Test("tags fired by a backfill only are counted, and counts of spool and backfill are added")
     func tagsOfABackfill() {
         let figures = AllIntakes()
         figures.backfill.update { $0.rules.fired = ["old": 3, "both": 2] }
@@ -19,7 +19,7 @@ struct IntakeCollectorTests {
         #expect(text.contains("spoolship_container_tags_fired_total{container=\"both\"} 3"), "\(text)")
     }
 
-    @Test("the events of each rule of the configuration are counted by its name")
+    @Test("events are counted by rule of the configuration")
     func rules() {
         let figures = AllIntakes()
         figures.backfill.update { $0.rules.byRule = ["no debug lines": 3] }

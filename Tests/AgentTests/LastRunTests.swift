@@ -7,7 +7,7 @@ import Testing
 @testable import Agent
 
 /// What is said about the end of an agent that did not stop by itself.
-@Suite("The end of the last run")
+@Suite("How the last run ended")
 struct LastRunTests {
     private let machine: TemporaryDirectory
     private let state: TemporaryDirectory
@@ -49,7 +49,7 @@ struct LastRunTests {
         return (run, log.messages.map { "\($0)" }.joined(separator: "\n"), run.complaints)
     }
 
-    @Test("the first start, and the start after a stop, say nothing")
+    @Test("the first start, and a start after an orderly stop, report nothing")
     func quiet() throws {
         let first = begin()
         #expect(first.log.isEmpty && first.complaints.isEmpty)
@@ -84,7 +84,7 @@ struct LastRunTests {
     }
 
     @Test(
-        "a mark that was cut, or is garbage, is a run that did not stop",
+        "a truncated or garbled mark counts as a run that did not stop by itself",
         arguments: ["", "\n", "one", "one /a b c", "one /a x\n"])
     func garbage(_ text: String) throws {
         try writeFile("\(state.path)/running", text)
@@ -94,7 +94,7 @@ struct LastRunTests {
             next.log.contains("did not stop by itself") == !text.allSatisfy(\.isWhitespace), "\(next.log)")
     }
 
-    @Test("groups of version 1 are not counted; in a container the own group is")
+    @Test("version 1 of control groups is not read; in a container the agent reads its own group")
     func groups() throws {
         #expect(
             MemoryGroup(root: machine.path)
@@ -109,7 +109,8 @@ struct LastRunTests {
         #expect(MemoryGroup(root: machine.path) == nil)
     }
 
-    @Test("memory is not a disk: /dev/shm is named, /proc and what does not exist are not")
+    @Test(
+        "only file systems in memory are reported as volatile: /dev/shm, but neither /proc nor missing paths")
     func volatileStorage() {
         #expect(VolatileStorage.name(of: "/dev/shm") == "tmpfs")
         #expect(VolatileStorage.name(of: "/proc") == nil)

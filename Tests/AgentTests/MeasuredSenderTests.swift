@@ -7,7 +7,7 @@ import Testing
 
 @testable import Agent
 
-@Suite("Sending a batch with what it takes")
+@Suite("Sending a batch and measuring it")
 struct MeasuredSenderTests {
     private actor Output: MeasuredOutput {
         nonisolated let loop: EventLoop
@@ -40,9 +40,7 @@ struct MeasuredSenderTests {
         }
     }
 
-    @Test(
-        "a destination whose events have places gets whose they are, others do not; unless that is known, nothing is sent"
-    )
+    @Test("a destination whose format needs the apps gets them; if they are unknown, nothing is sent")
     func whose() async throws {
         var end = try await send(asksWhose: true, ["shop", ""])
         #expect(end.outcome == .acknowledged && end.sent == [["shop", ""]])

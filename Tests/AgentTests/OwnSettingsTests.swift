@@ -10,7 +10,7 @@ import Testing
 
 @testable import Agent
 
-@Suite("What a destination sets for itself, for the modules")
+@Suite("Settings of a destination, for the modules")
 struct OwnSettingsTests {
     private func settings(_ text: String) throws -> (Settings, TemporaryDirectory) {
         let directory = try TemporaryDirectory()
@@ -54,7 +54,7 @@ struct OwnSettingsTests {
         max_age = "1h"
         """
 
-    @Test("each module gets a destination's own, and what holds for all where it has none")
+    @Test("each module gets a destination's own settings, and the general ones where it has none")
     func modules() throws {
         let (settings, _) = try settings(OwnSettingsTests.text)
         let options = try settings.deliveryOptions()
@@ -72,7 +72,9 @@ struct OwnSettingsTests {
         #expect(queue.maxAges == ["archive": .seconds(90 * 86_400), "pager": .seconds(3600)])
     }
 
-    @Test("chunks are cut by the smallest batch of those who share them, but not smaller than is worth it")
+    @Test(
+        "chunks are cut at the smallest batch size of the destinations that share them, down to a lower limit"
+    )
     func chunks() throws {
         let (settings, _) = try settings(OwnSettingsTests.text)
         let intake = settings.intakeSettings(
@@ -94,7 +96,7 @@ struct OwnSettingsTests {
         #expect(intake.events.maxAge == .seconds(90 * 86_400))
     }
 
-    @Test("without settings of its own nothing is different: one size of chunks, which all take as batches")
+    @Test("without settings of destinations, all chunks have one size and each is a batch")
     func nothingOfItsOwn() throws {
         let (settings, _) = try settings(
             "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\""

@@ -14,7 +14,7 @@ struct ProgressTests {
         return report
     }
 
-    @Test("a part that fails or stands still makes the agent not ready, whatever state it reports")
+    @Test("a part that fails or makes no progress makes the agent not ready, whatever state it reports")
     func fault25_standstill() {
         for state: DestinationStateName in [.active, .retryAfter, .offline, .breakerOpen, .waitingForRetry] {
             #expect(
@@ -25,9 +25,7 @@ struct ProgressTests {
         #expect(held.map(\.reason) == ["main is held: answered 503"])
     }
 
-    @Test(
-        "where a full queue waits for one of several destinations, that one is named, with what helps the others"
-    )
+    @Test("if a full queue waits for one of several destinations, it is named, with a remedy for the others")
     func fault52_blocker() {
         var full = report(.breakerOpen)
         var other = full.destinations[0]
@@ -53,7 +51,7 @@ struct ProgressTests {
         #expect(alone.blockers.isEmpty)
     }
 
-    @Test("what was ordered, what has nothing to do and what has just begun is no standstill")
+    @Test("requested pauses, idle parts and a start are not reported as standstill")
     func noStandstill() {
         for state: DestinationStateName in [.paused, .networkOff, .disabled, .stopping, .orphaned] {
             #expect(report(state).standstills(interval: { _ in .seconds(6) }).isEmpty, "\(state)")

@@ -8,7 +8,7 @@ import Testing
 @testable import Agent
 @testable import Delivery
 
-@Suite("Progress, as the watchdog judges it")
+@Suite("Progress, for the watchdog")
 struct ProgressWatchTests {
     private let main = DestinationName("main")
     private let time = ManualTime()
@@ -45,15 +45,13 @@ struct ProgressWatchTests {
         return state
     }
 
-    @Test("an agent that waits for work makes progress, however long")
+    @Test("an agent without work makes progress, however long it waits")
     func idleIsNoStall() {
         var watch = ProgressWatch()
         for _ in 0..<20 { #expect(ask(&watch, sending()) == []) }
     }
 
-    @Test(
-        "waiting for a commit that does not come is a stall; waiting for room is not"
-    )
+    @Test("waiting for a commit that does not come is a stall; waiting for room is not")
     func fault10_commitsThatDoNotCome() {
         var watch = ProgressWatch()
         var state = ProgressWatchTests.heldBack
@@ -66,7 +64,7 @@ struct ProgressWatchTests {
         for _ in 0..<20 { #expect(ask(&watch, state) == []) }
     }
 
-    @Test("a commit that fails the same way again and again is no progress, whatever else the queue does")
+    @Test("a commit that keeps failing in the same way is no progress, whatever else the queue does")
     func commitsThatFail() {
         var watch = ProgressWatch()
         var state = ProgressWatchTests.heldBack
@@ -84,9 +82,7 @@ struct ProgressWatchTests {
         #expect(ask(&watch, state) == [])
     }
 
-    @Test(
-        "requests that exceed their time without an answer are a stall; slow answers are not"
-    )
+    @Test("requests that exceed their time without an answer are a stall; slow answers are not")
     func fault10_requestsThatDoNotEnd() {
         var watch = ProgressWatch()
         watch.requestTimeouts = [main: .seconds(600)]

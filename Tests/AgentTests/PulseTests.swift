@@ -12,10 +12,10 @@ import Testing
 
 @testable import Agent
 
-@Suite("Whether the agent moves")
+@Suite("Readiness")
 struct PulseTests {
     @Test(
-        "ready means it moves: a loop that hangs is named within its time, whoever asks, and no longer than it hangs"
+        "a loop that hangs makes the agent not ready within its time limit, and ready again when it continues"
     )
     func hangingLoop() async throws {
         let main = try EventLoop(name: "main")
@@ -78,7 +78,7 @@ struct PulseTests {
             })
     }
 
-    @Test("each loop that hangs is logged, however long another one hangs already")
+    @Test("each loop that hangs is logged, even while another one hangs")
     func severalHangs() async throws {
         let main = try EventLoop(name: "main")
         let others = try ["journal of a", "journal of b"].map { try EventLoop(name: $0) }
@@ -111,7 +111,7 @@ struct PulseTests {
     }
 
     @Test(
-        "a commit that does not come is no readiness ten seconds later, while the watchdog still has patience"
+        "a commit that takes more than ten seconds makes the agent not ready, long before the watchdog acts"
     )
     func commitsThatDoNotCome() async throws {
         let main = try EventLoop(name: "main")
@@ -134,7 +134,7 @@ struct PulseTests {
 @Suite("Whether a restart would succeed")
 struct RestartWatchTests {
     @Test(
-        "what a restart would refuse is told while the old goes on, once, and taken back",
+        "a reason why a restart would fail is logged once, and withdrawn when it is repaired",
         arguments: ["ca", "token", "configuration", "kafka", "hash"])
     func refused(what: String) async throws {
         let directory = try TemporaryDirectory()

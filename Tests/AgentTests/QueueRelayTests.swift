@@ -4,9 +4,9 @@ import Testing
 
 @testable import Agent
 
-@Suite("What tells of the queue's changes")
+@Suite("Passing on changes of the queue")
 struct QueueRelayTests {
-    @Test("telling does not grow deeper or slower with every change")
+    @Test("the call depth and the time of a notification do not grow with the number of changes")
     func depth() {
         let relay = QueueRelay()
         let told = Atomic<Int>(0)

@@ -27,9 +27,7 @@ struct RuleTests {
         (try? readFile("\(agent.directory)/out.jsonl"))?.split(separator: "\n").map(String.init) ?? []
     }
 
-    @Test(
-        "events and records pass the rules; discarded ones are in the ledger, status and metrics by the rule's name"
-    )
+    @Test("rules act on events and records; discarded events are counted under the rule's name everywhere")
     func rulesApply() async throws {
         try await withAgent("[dispatch]\ninterval = \"1s\"\n" + RuleTests.rules) { agent in
             mkdir("\(agent.directory)/spool/shop", 0o755)
@@ -54,7 +52,7 @@ struct RuleTests {
         }
     }
 
-    @Test("a reload applies other rules to the next event, and refuses ones with mistakes as a whole")
+    @Test("a reload applies other rules from the next event on, and refuses rules with mistakes as a whole")
     func reload() async throws {
         try await withAgent("[dispatch]\ninterval = \"1s\"\n" + RuleTests.rules) { agent in
             let path = "\(agent.directory)/spoolship.toml"
@@ -72,7 +70,7 @@ struct RuleTests {
         }
     }
 
-    @Test("a mistake in a rule is found by reading the configuration, at its character")
+    @Test("a mistake in a rule is reported with its position when the configuration is read")
     func place() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/spoolship.toml"

@@ -79,7 +79,7 @@ struct ServicePageTests {
         #expect(destination.aws.service == name)
     }
 
-    @Test("Slack: an object with text, one a request")
+    @Test("Slack: an object with text, one for each request")
     func slack() throws {
         #expect(try body("slack", 1)["text"]?.string == #"shop on h: Order placed say "hi""#)
         #expect(try destination("slack").own.batchMostEvents == 1)
@@ -102,7 +102,7 @@ struct ServicePageTests {
         #expect(events[0]["time"]?.string == "2026-11-20T10:00:00.123Z")
     }
 
-    @Test("GELF: version, host and short message; further names begin with _; one a request")
+    @Test("GELF: version, host and short message; further names begin with _; one object for each request")
     func gelf() throws {
         guard case .object(let members) = try body("graylog", 1) else {
             Issue.record("no object")

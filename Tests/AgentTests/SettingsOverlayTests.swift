@@ -40,7 +40,7 @@ struct SettingsOverlayTests {
         #expect(base.overrides.isEmpty)
     }
 
-    @Test("tm10: what may_set does not name is not set, whatever the value's key says")
+    @Test("tm10: settings that may_set does not name are not set, whatever the key of the value")
     func onlyWhatIsNamed() {
         let values: [(String, JSONValue)] = [
             ("dispatch.interval", "10s"), ("agent.state_directory", "/tmp"), ("control.socket", "/tmp/s"),
@@ -66,7 +66,7 @@ struct SettingsOverlayTests {
         #expect(overlay.settings.queue.maxAge == .seconds(20 * 86_400))
     }
 
-    @Test("tm10: a value that depends on an event is refused; null says nothing")
+    @Test("tm10: a value that depends on an event is refused; null sets nothing")
     func withoutEvent() {
         let overlay = SettingsOverlay(
             base,
@@ -79,7 +79,7 @@ struct SettingsOverlayTests {
         #expect(overlay.refused["B"] == nil)
     }
 
-    @Test("tm17: of several containers that set the same, the later one in the configuration counts")
+    @Test("tm17: if several containers set the same setting, the last one in the configuration wins")
     func order() {
         let overlay = SettingsOverlay(
             base,
@@ -91,7 +91,7 @@ struct SettingsOverlayTests {
         #expect(overlay.settings.origin(of: "dispatch.interval") == .container("B"))
     }
 
-    @Test("values replace those of an earlier agent, and no file that somebody else wrote")
+    @Test("published values replace those of an earlier agent, but no file of another program")
     func valuesReplaceOnlyValues() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/values.json"
@@ -123,7 +123,8 @@ struct SettingsOverlayTests {
         return String(decoding: bytes[..<fread(&bytes, 1, bytes.count, file)], as: UTF8.self)
     }
 
-    @Test("tm19: values are published whole, readable by all; equal keys: the later container's")
+    @Test(
+        "tm19: values are published as a whole, readable for all; if keys are equal, the last container wins")
     func valuesFile() throws {
         let directory = try TemporaryDirectory()
         var file = ValuesFile(in: directory.path)

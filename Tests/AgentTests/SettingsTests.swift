@@ -16,7 +16,7 @@ import TimeZones
 
 @Suite("Settings for the modules")
 struct SettingsTests {
-    @Test("the routes of a destination's proxy count where it has one")
+    @Test("a destination with a proxy depends on the routes to the proxy")
     func ac15_networkTargetsNameTheProxy() {
         var settings = Settings()
         for (name, url, proxy) in [
@@ -37,7 +37,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "ac15: the routes to all servers of a destination count, and the client asks the same ones in their order"
+        "ac15: all servers of a destination are tried for a route, in the order in which the client connects"
     )
     func ac15_networkTargetsNameEveryServer() throws {
         var settings = Settings()
@@ -68,7 +68,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "ac15: without a route to its own servers a destination is not cut off from those that it learned of")
+        "ac15: a destination without a route to its configured servers stays online if it learned of others")
     func ac15_learnedServersCount() {
         var settings = Settings()
         var bus = DestinationSettings()
@@ -92,8 +92,7 @@ struct SettingsTests {
         #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .name]])
     }
 
-    @Test(
-        "another label, encoding or inline secret makes what was acknowledged before count no more")
+    @Test("a change of label, encoding or inline secret invalidates earlier acknowledgements")
     func fault11_fingerprintOfSettings() throws {
         func fingerprint(_ change: (inout DestinationSettings) -> Void) throws -> String {
             var settings = Settings()
@@ -118,7 +117,7 @@ struct SettingsTests {
         #expect(try fingerprint { $0.connectTimeout = .seconds(3) } == before)
     }
 
-    @Test("ac22: the first start has an install id, although nothing has made the state directory yet")
+    @Test("ac22: the first start has an install id, although the state directory does not exist yet")
     func ac22_installIDOfTheFirstStart() throws {
         let directory = try TemporaryDirectory()
         var settings = Settings()
@@ -132,7 +131,7 @@ struct SettingsTests {
         #expect(stat(settings.agent.stateDirectory, &status) == 0 && status.st_mode & 0o777 == 0o700)
     }
 
-    @Test("ga08: apps that a deadline names have their own chunks, each with the names of its deadlines")
+    @Test("ga08: apps that a deadline names get their own chunks, with the names of the deadlines")
     func ga08_deadlinesOfApps() throws {
         let directory = try TemporaryDirectory()
         var settings = Settings()
@@ -169,7 +168,7 @@ struct SettingsTests {
         #expect(options.deadlines["other"]?.map(\.apps) == [["shop", "bank"], ["shop"]])
     }
 
-    @Test("ga09: a listed batch says its next deadline and the time left, by the deadlines that concern it")
+    @Test("ga09: a listed batch shows its next deadline and the time left, by the deadlines for its events")
     func ga09_timeLeft() throws {
         let reports = Deadline(name: "reports", zone: .utc, apps: ["shop"])
         let all = Deadline(name: "all", secondOfDay: 6 * 3600, zone: .utc)
@@ -189,7 +188,7 @@ struct SettingsTests {
         #expect(AgentRecords.withTimeLeft(record(.null), ["main": [reports]], at: now) == record(.null))
     }
 
-    @Test("the first country rule that fits the app and the host decides, before the host's own country")
+    @Test("the first country rule that matches app and host wins over the host's own country")
     func ac23_countryRulesDecideInTheirOrder() {
         var settings = Settings()
         settings.country.code = "DE"
@@ -213,7 +212,7 @@ struct SettingsTests {
 
 extension SettingsTests {
     @Test(
-        "lines that drip are gathered for a fifteenth of the shortest wait before sending, 5 to 200 ms",
+        "lines that drip are gathered for a fifteenth of the shortest wait before sending, from 5 to 200 ms",
         arguments: [
             ("", 200), ("dispatch.interval = \"off\"", 200), ("dispatch.critical_delay = \"600ms\"", 40),
             ("dispatch.interval = \"1500ms\"", 100),
@@ -236,7 +235,7 @@ extension SettingsTests {
     }
 
     @Test(
-        "ac19: each limit and each consequence of the configuration reaches the pass, and an app's own goes first"
+        "ac19: each limit and its consequence reach the pass, and settings of an app override the general ones"
     )
     func ac19_limitsReachThePass() throws {
         let directory = try TemporaryDirectory()

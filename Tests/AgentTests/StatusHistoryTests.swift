@@ -11,7 +11,7 @@ struct StatusHistoryTests {
         .init(at: start + .seconds(seconds), accepted: seconds, acknowledged: 0, queued: 0, bytes: bytes)
     }
 
-    @Test("about one sample a minute is kept, for one hour, however often figures are given")
+    @Test("one sample a minute is stored for an hour, however often figures arrive")
     func bounded() {
         var history = StatusHistory()
         for second in 0..<20_000 { history.add(sample(second)) }
@@ -24,7 +24,7 @@ struct StatusHistoryTests {
         #expect(history.samples[1].at > history.samples.last.map { $0.at - .seconds(3600) } ?? start)
     }
 
-    @Test("figures that come seldom are all kept")
+    @Test("figures that arrive less often are all stored")
     func seldom() {
         var history = StatusHistory()
         for second in [0, 600, 1800, 3000] { history.add(sample(second)) }
@@ -33,7 +33,7 @@ struct StatusHistoryTests {
         #expect(history.samples.map(\.accepted) == [3000, 20_000])
     }
 
-    @Test("growth is over the last ten minutes, and unknown at first")
+    @Test("growth is measured over the last ten minutes, and unknown before")
     func growth() {
         var history = StatusHistory()
         #expect(history.growth == nil)
@@ -46,7 +46,7 @@ struct StatusHistoryTests {
         #expect(history.growth == 0)
     }
 
-    @Test("a clock that was set back starts anew")
+    @Test("a clock that was set back restarts the history")
     func clockStep() {
         var history = StatusHistory()
         history.add(sample(1000))

@@ -53,7 +53,7 @@ struct StatusPageTests {
         }
     }
 
-    @Test("a browser shows what flows, what waits and why nothing goes")
+    @Test("the page shows throughput, backlog and the reason of a standstill in a browser")
     func textInABrowser() async throws {
         let dom = try await chromium(StatusPageTests.html("failing"), "--dump-dom")
         for text in [
@@ -68,7 +68,7 @@ struct StatusPageTests {
         }
     }
 
-    @Test("it is seen as it is meant, wide, on a phone and in the dark", arguments: states)
+    @Test("the page looks right when wide, on a phone and in the dark", arguments: states)
     func screenshots(state: String) async throws {
         let directory = try TemporaryDirectory()
         let looks = [
@@ -87,7 +87,7 @@ struct StatusPageTests {
         }
     }
 
-    @Test("nothing is loaded from anywhere, and nothing runs in it", arguments: states)
+    @Test("the page loads nothing from other servers and runs no script", arguments: states)
     func selfContained(state: String) {
         let html = StatusPageTests.html(state)
         for word in ["<script", "@import", "url(", "onload="] { #expect(!html.contains(word)) }
@@ -121,8 +121,7 @@ struct StatusPageTests {
         #expect(html.split(separator: "&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;").count > 10)
     }
 
-    @Test(
-        "a screen reader finds its way: one heading of the first rank, sections, labelled plots, table heads")
+    @Test("the page works with a screen reader: one main heading, sections, labelled plots, table heads")
     func accessibility() {
         let html = StatusPageTests.html("failing")
         func count(_ text: String) -> Int {
@@ -138,7 +137,7 @@ struct StatusPageTests {
         #expect(html.contains("<label for=\"fill\">") && html.contains("<meter id=\"fill\""))
     }
 
-    @Test("without figures of the hour it says so")
+    @Test("without figures of the last hour the page says so")
     func emptyHistory() {
         let html = StatusPage(SampleReport.healthy, history: StatusHistory()).html
         #expect(html.contains("No figures yet"))

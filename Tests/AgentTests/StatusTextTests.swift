@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Status")
 struct StatusTextTests {
-    @Test("one line says why nothing goes, what waits, and how long there is room")
+    @Test("one line says why nothing is sent, what waits, and how long there is room")
     func oneLineSaysWhy() throws {
         let report = SampleReport.failing
         #expect(
@@ -18,7 +18,7 @@ struct StatusTextTests {
                 + "cap reached in about 5h")
     }
 
-    @Test("the screens are as kept", arguments: ["healthy", "failing", "everything"])
+    @Test("the texts are those in the stored screens", arguments: ["healthy", "failing", "everything"])
     func screens(name: String) throws {
         let report =
             switch name {
@@ -31,7 +31,7 @@ struct StatusTextTests {
         #expect(difference == nil)
     }
 
-    @Test("apps are listed, the busiest first, with when each last wrote")
+    @Test("apps are listed by activity, with the time of their last event")
     func apps() {
         #expect(
             StatusText(SampleReport.everything).apps == """
@@ -45,7 +45,7 @@ struct StatusTextTests {
     }
 
     @Test(
-        "every state has a line that names the state or the way out", arguments: DestinationStateName.allCases
+        "the line of every state names the state or the remedy", arguments: DestinationStateName.allCases
     )
     func everyState(state: DestinationStateName) {
         var report = SampleReport.failing
@@ -59,7 +59,7 @@ struct StatusTextTests {
         #expect(!line.contains("nil") && !line.contains("Optional"))
     }
 
-    @Test("only what the destination itself answered is shortened to its status")
+    @Test("only a failure that the destination itself reported is shortened to its status")
     func whoAnswered() {
         var report = SampleReport.failing
         func line(_ message: String, _ state: DestinationStateName) -> String {
@@ -79,14 +79,14 @@ struct StatusTextTests {
                 "come back later (429: too many requests)"))
     }
 
-    @Test("the whole report is in its JSON")
+    @Test("the JSON contains the whole report")
     func json() throws {
         let difference = try GoldenFile("Tests/AgentTests/Fixtures/status-everything.json")
             .difference(from: SampleReport.everything.json.pretty + "\n")
         #expect(difference == nil)
     }
 
-    @Test("colours change nothing else")
+    @Test("colours change nothing but colours")
     func colours() {
         let marks = StyleMarks()
         let coloured = marks.resolved(StatusText(SampleReport.everything, marks: marks).screen)
@@ -95,9 +95,7 @@ struct StatusTextTests {
         #expect(plain == StatusText(SampleReport.everything).screen)
     }
 
-    @Test(
-        "a name from outside commands no terminal and colours nothing, in the text, on the page and with colours"
-    )
+    @Test("control characters in names reach neither the text, nor the page, nor the coloured text")
     func hostileNames() {
         var report = SampleReport.failing
         let hostile = "x\u{1B}[31m\u{7}\u{9B}2J\u{202E}y<\(String(repeating: "0", count: 32)) 31>"
@@ -134,7 +132,7 @@ struct StatusTextTests {
         return report
     }
 
-    @Test("destinations that fail are named at once and come first, while the agent is still ready")
+    @Test("failing destinations are listed first and at once, even while the agent is ready")
     func troubles() {
         let report = thirty
         let screen = StatusText(report).screen
@@ -152,7 +150,7 @@ struct StatusTextTests {
         #expect(DestinationTroubles(SampleReport.healthy).summary == nil)
     }
 
-    @Test("thirty destinations are a line each and a row each; one is shown in detail on request")
+    @Test("thirty destinations have one line and one row each; a single one is shown in detail on request")
     func manyDestinations() {
         let words = StatusText(thirty)
         let lines = words.screen.split(separator: "\n", omittingEmptySubsequences: false)
@@ -166,9 +164,7 @@ struct StatusTextTests {
         #expect(words.screen(of: "d31") == nil)
     }
 
-    @Test(
-        "the receiver's own words are in status and its JSON, and neither in the line that others read nor on the page"
-    )
+    @Test("a receiver's own message is in status and its JSON, but not in the public line or on the page")
     func receiversWords() throws {
         var report = SampleReport.failing
         report.destinations[0].lastFailure?.failure = Failure(
@@ -190,7 +186,7 @@ struct StatusTextTests {
         #expect(StatusText(report).screen.contains("it says"))
     }
 
-    @Test("a ledger that does not balance is shown as what it is")
+    @Test("a ledger that does not balance is shown as it is")
     func imbalance() {
         var report = SampleReport.healthy
         report.destinations[0].lanes[0].ledger.lost += 1
@@ -198,7 +194,7 @@ struct StatusTextTests {
         #expect(!StatusText(SampleReport.healthy).screen.contains("does not balance"))
     }
 
-    @Test("figures read well")
+    @Test("figures are formatted for people")
     func figures() {
         #expect(
             [0, 7, 999, 1000, 1_234_567, -1234].map(HumanText.count) == [

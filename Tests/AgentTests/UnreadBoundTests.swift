@@ -8,11 +8,12 @@ import Testing
 
 @testable import Agent
 
-@Suite("Bound of unread bytes")
+@Suite("The bound of unread bytes")
 struct UnreadBoundTests {
     private let start = BootInstant(nanoseconds: 0)
 
-    @Test("gives up only above the bound, with a full queue, after half a minute without an acknowledgement")
+    @Test(
+        "events are given up only above the bound, with a full queue, after 30 s without an acknowledgement")
     func evictsWhereNothingElseHelps() {
         var bound = UnreadBound(most: 1000)
         func look(_ unread: Int64, _ acknowledged: Int, _ isFull: Bool, _ seconds: Int) -> UnreadBound.Change?
@@ -36,7 +37,7 @@ struct UnreadBoundTests {
         #expect(look(5000, 6, true, 67) == .giveUp(["main"], 4100))
     }
 
-    @Test("only those that hold reading up are given up, not one that acknowledges or that nothing waits for")
+    @Test("only destinations that block reading give up events, not one that acknowledges or has no events")
     func healthyOnesAreLeftAlone() {
         var bound = UnreadBound(most: 1000)
         for second in 0..<300 {
@@ -55,7 +56,7 @@ struct UnreadBoundTests {
         }
     }
 
-    @Test("no bound never evicts")
+    @Test("without a bound nothing is evicted")
     func noBound() {
         var bound = UnreadBound(most: 0)
         for second in 0..<100 {
@@ -66,9 +67,7 @@ struct UnreadBoundTests {
         }
     }
 
-    @Test(
-        "a full queue evicts while the bound is passed, takes what waits, and waits again when something is acknowledged"
-    )
+    @Test("above the bound a full queue evicts and stores; after an acknowledgement it waits again")
     func aFullQueueEvicts() async throws {
         let directory = try TemporaryDirectory()
         let time = ManualTime()

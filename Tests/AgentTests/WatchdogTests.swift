@@ -7,7 +7,7 @@ import Testing
 
 @testable import Agent
 
-@Suite("Service manager")
+@Suite("The service manager")
 struct WatchdogTests {
     /// The other end of `NOTIFY_SOCKET`.
     private final class Listener {
@@ -44,7 +44,7 @@ struct WatchdogTests {
         func clear() { while next(within: .zero) != nil {} }
     }
 
-    @Test("what systemd asks for is understood: whose watchdog it is, and how patient")
+    @Test("the environment of systemd is read: for which process the watchdog is, and its timeout")
     func limits() {
         #expect(
             ServiceManager.watchdogLimit(microseconds: "300000000", process: "\(getpid())") == .seconds(300))
@@ -55,8 +55,7 @@ struct WatchdogTests {
         #expect(ServiceManager.watchdogLimit(microseconds: "soon", process: nil) == nil)
     }
 
-    @Test(
-        "systemd's status is what readiness says, sent when it changes: one line, whatever the reason holds")
+    @Test("systemd gets the readiness as one line of status, whenever it changes")
     func status() throws {
         let directory = try TemporaryDirectory()
         let listener = try Listener(directory)
@@ -70,7 +69,7 @@ struct WatchdogTests {
         #expect(listener.next(within: .zero) == nil)
     }
 
-    @Test("a stop says how long it may take")
+    @Test("the agent tells systemd how long its stop may take")
     func stopping() throws {
         let directory = try TemporaryDirectory()
         let listener = try Listener(directory)
@@ -79,9 +78,7 @@ struct WatchdogTests {
         #expect(listener.next() == "STOPPING=1\nEXTEND_TIMEOUT_USEC=70000000")
     }
 
-    @Test(
-        "a main loop that waits for a file is reported with the file's name by another loop; one that comes back in time is not"
-    )
+    @Test("a main loop that waits for a file is reported with the file's name, unless it continues in time")
     func hangingMainLoop() async throws {
         let (main, other) = (try EventLoop(name: "main"), try EventLoop(name: "store"))
         try main.start()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Agent
 
-@Suite("Notice to writers")
+@Suite("The notice to writers")
 struct WritersNoticeTests {
     private func withLoop(_ body: (EventLoop) async throws -> Void) async throws {
         let loop = try EventLoop(name: "reader")
@@ -23,7 +23,7 @@ struct WritersNoticeTests {
         await withCheckedContinuation { continuation in loop.post { continuation.resume() } }
     }
 
-    @Test("writers read what is accepted, and why not all is")
+    @Test("writers can read what the agent accepts, and the reason if that is not everything")
     func ac08_writersAreTold() async throws {
         let spool = try TemporaryDirectory()
         try await withLoop { loop in
@@ -46,9 +46,7 @@ struct WritersNoticeTests {
         }
     }
 
-    @Test(
-        "one agent: .spoolship is made and locked again when it was removed; an agent that was quicker is reported"
-    )
+    @Test(".spoolship and its lock are made again if they were removed, unless another agent was faster")
     func lockAgain() async throws {
         let spool = try TemporaryDirectory()
         let log = KeptLog()
@@ -86,7 +84,7 @@ struct WritersNoticeTests {
         }
     }
 
-    @Test("a spool that may not be mounted is an obstacle; nothing is made in it before something was read")
+    @Test("in a spool that may not be mounted nothing is created before files were read; status reports it")
     func foreign() async throws {
         let spool = try TemporaryDirectory()
         let own = "\(spool.path)/.spoolship"
@@ -106,7 +104,7 @@ struct WritersNoticeTests {
         }
     }
 
-    @Test("a spool that cannot be written is said once, not at each change")
+    @Test("a spool that is not writable is logged once, not at each change")
     func aFailureIsSaidOnce() async throws {
         let log = KeptLog()
         try await withLoop { loop in
