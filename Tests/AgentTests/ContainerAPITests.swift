@@ -52,9 +52,7 @@ struct ContainerAPITests {
         }
     }
 
-    @Test(
-        "tm16: a draft needs a document and a limited duration; a draft for another container has its own error"
-    )
+    @Test("tm16: a draft needs a document and a limited duration; a draft for another container is refused")
     func previews() async throws {
         try await withContainers { (client) async throws in
             let path = "/v1/containers/preview"

@@ -234,9 +234,7 @@ extension SettingsTests {
         #expect(settings.spoolOptions.linger == .milliseconds(milliseconds))
     }
 
-    @Test(
-        "ac19: each limit and its consequence reach the pass, and settings of an app override the general ones"
-    )
+    @Test("ac19: each limit and its consequence reach the pass; an app's settings override the general ones")
     func ac19_limitsReachThePass() throws {
         let directory = try TemporaryDirectory()
         for (word, expected) in [

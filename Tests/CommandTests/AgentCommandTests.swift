@@ -37,7 +37,7 @@ struct AgentCommandTests {
         }
     }
 
-    @Test("each command asks what it says")
+    @Test("each command sends the request that its help describes")
     func requests() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -94,7 +94,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("resume says what it ended, and what still holds destinations back")
+    @Test("resume reports what it ended, and which destinations are still held back")
     func resume() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -122,7 +122,9 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("ac17: disable says how many go and wants a yes; without one nothing changes")
+    @Test(
+        "ac17: disable shows how many events it deletes and asks for confirmation; without a yes nothing changes"
+    )
     func ac17_disableAsks() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -155,7 +157,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("ga06: drain reports as it goes and ends with 0, 75 or 124", arguments: [0, 75, 124])
+    @Test("ga06: drain reports progress, and ends with 0, 75 or 124", arguments: [0, 75, 124])
     func ga06_drain(exitCode: Int) async throws {
         var routes = ControlRoutes()
         routes.add("POST", "/v1/drain") { request in
@@ -178,7 +180,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("records are listed page by page, with times and quotes")
+    @Test("records are listed by pages, with times and quoted names")
     func recordList() async throws {
         var routes = ControlRoutes()
         routes.add("GET", "/v1/dead-letters") { request in
@@ -207,7 +209,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("an export is byte for byte, whatever the events look like, and says when it is not whole")
+    @Test("an export is exact to the byte, and an incomplete one is reported")
     func export() async throws {
         let events =
             #"{"name":"a","n":1.0e5,"big":123456789012345678901}"# + "\n" + #"{"error":{"message":"x"}}"#
@@ -234,7 +236,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("a word that an option does not have ends with 64, whichever command it is given to")
+    @Test("an unknown choice for an option ends with exit code 64, in every command")
     func unknownWords() async throws {
         var routes = ControlRoutes()
         for path in ["/v1/tap", "/v1/queue"] {
@@ -252,7 +254,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("retry and purge name what is meant; purging wants a yes")
+    @Test("retry and purge take the records that are named; purge asks for confirmation")
     func retryAndPurge() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -293,7 +295,7 @@ struct AgentCommandTests {
     }
 
     @Test(
-        "erase prints the receipt, asks first, and ends with 75 if something is left",
+        "erase asks for confirmation, prints the receipt, and ends with 75 if something is left",
         arguments: [true, false])
     func erase(isComplete: Bool) async throws {
         let notes = Notes()
@@ -315,7 +317,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("a move says how much went, and why the rest stays", arguments: [0, 3])
+    @Test("move reports how many events were moved, and why the others stay", arguments: [0, 3])
     func move(kept: Int) async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -329,9 +331,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test(
-        "of a broken configuration nobody knows the agent, and no other one is asked; --socket asks without any"
-    )
+    @Test("with an invalid configuration a command asks no agent; with --socket it needs no configuration")
     func otherSocket() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -351,7 +351,7 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("top shows rates between reports")
+    @Test("top shows rates, computed from two reports")
     func topRates() async throws {
         let calls = Mutex(0)
         var routes = ControlRoutes()

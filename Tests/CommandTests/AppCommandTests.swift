@@ -6,7 +6,7 @@ import Testing
 
 @testable import spoolship
 
-@Suite("Apps' directories")
+@Suite("Directories of apps")
 struct AppCommandTests {
     private let directory: TemporaryDirectory
     private let own: String
@@ -29,7 +29,7 @@ struct AppCommandTests {
         return (code, kept)
     }
 
-    @Test("names and content from outside command no terminal: control characters are shown as what they are")
+    @Test("control characters in names and content are escaped before they reach the terminal")
     func controlCharacters() throws {
         try #require(mkdir("\(spool)/a\u{1B}]0;x\u{7}b\u{9B}2J\u{202E}c", 0o755) == 0)
         let (code, console) = run("app", "list")
@@ -48,9 +48,7 @@ struct AppCommandTests {
         #expect(terminal.output == "\\u001bA")
     }
 
-    @Test(
-        "app add makes a directory that is the user's, and whose files the agent may read whatever the umask is"
-    )
+    @Test("app add makes a directory of the user, with files that the agent can read whatever the umask is")
     func add() throws {
         let (code, console) = run("app", "add", "shop", "--user", own)
         #expect(code == .success && !console.errorOutput.contains("control lists"), "\(console.errorOutput)")
@@ -64,7 +62,7 @@ struct AppCommandTests {
         #expect(FileStatus("\(spool)/shop/a.jsonl")?.group == status.group)
     }
 
-    @Test("app add again mends the mode; a directory of somebody else is not touched")
+    @Test("app add repairs the mode of an existing directory, but not of another user's")
     func addAgain() throws {
         #expect(run("app", "add", "shop", "--user", own).code == .success)
         try #require(chmod("\(spool)/shop", 0o700) == 0)
@@ -81,7 +79,7 @@ struct AppCommandTests {
     }
 
     @Test(
-        "names that name no app of one's own are refused, and users that there are not",
+        "reserved and invalid names of apps are refused, and so are unknown users",
         arguments: [
             (["incoming"], "drop box for everyone"), (["default"], "files at the top"),
             ([".hidden"], "no dot in front"), (["a/b"], "letters, digits"),
@@ -95,7 +93,7 @@ struct AppCommandTests {
         #expect(code == .usage && kept.errorOutput.contains(message), "\(kept.errorOutput)")
     }
 
-    @Test("app list tells whose the directories are")
+    @Test("app list shows the owner of each directory")
     func list() throws {
         #expect(run("app", "list").console.output.contains("spoolship app add"))
         #expect(run("app", "add", "shop", "--user", own).code == .success)
@@ -107,9 +105,7 @@ struct AppCommandTests {
         #expect(json.contains(#""app""#) && json.contains(#""2770""#), "\(json)")
     }
 
-    @Test(
-        "app list tells of a directory that everybody may write, and what corrects it; the drop box is to be one"
-    )
+    @Test("app list warns of a directory that everybody may write to, with a remedy, except the drop box")
     func writableByAll() throws {
         try #require(mkdir("\(spool)/shop", 0o755) == 0 && chmod("\(spool)/shop", 0o2777) == 0)
         try #require(mkdir("\(spool)/incoming", 0o755) == 0 && chmod("\(spool)/incoming", 0o1777) == 0)
@@ -122,7 +118,7 @@ struct AppCommandTests {
         #expect(output.contains("1777  anyone; the app is the file's owner"), "\(output)")
     }
 
-    @Test("app add says so when there is no spool")
+    @Test("app add says if there is no spool")
     func noSpool() throws {
         try #require(rmdir(spool) == 0)
         let (code, console) = run("app", "add", "shop", "--user", own)

@@ -5,12 +5,12 @@ import Testing
 
 @testable import spoolship
 
-@Suite("How far a backfill has come")
+@Suite("Progress of a backfill")
 struct BackfillProgressTests {
     private let time = ManualTime()
 
     @Test(
-        "share, rate and time left, by what went in the last seconds; what an earlier run took is no part of the rate"
+        "share, rate and time left follow from the last seconds; what an earlier run sent is not in the rate"
     )
     func rates() {
         var progress = BackfillProgress(total: 100_000_000, at: time.bootTime)
@@ -41,7 +41,7 @@ struct BackfillProgressTests {
     }
 
     @Test(
-        "on a terminal one line is written over, five times a second; elsewhere a line stays, every ten seconds"
+        "on a terminal one line is updated five times a second; elsewhere a line is added every ten seconds"
     )
     func lines() throws {
         for (isTerminal, expected) in [

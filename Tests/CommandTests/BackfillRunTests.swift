@@ -7,7 +7,7 @@ import Testing
 @testable import spoolship
 
 /// Old files that are taken through an agent which is not alone.
-@Suite("run --once and another one's pieces", .timeLimit(.minutes(1)))
+@Suite("run --once beside pieces of another command", .timeLimit(.minutes(1)))
 struct BackfillRunTests {
     /// An agent's memory of one file, and of the lines that it got, whoever sent them.
     private final class Taken: Sendable {
@@ -61,14 +61,15 @@ struct BackfillRunTests {
         return (code, kept, taken.state.withLock { $0.lines }, all)
     }
 
-    @Test("the last piece of a command that was killed may come late: it goes on behind it, nothing twice")
+    @Test(
+        "a late piece of a killed command is accepted: the backfill continues after it, nothing is repeated")
     func goesOnBehindALatePiece() async throws {
         let (code, said, lines, all) = try await run(ghosts: 1)
         #expect(code == .success, "\(said.errorOutput)")
         #expect(lines == all)
     }
 
-    @Test("two that read the same file do not go on like that: one ends with 75, and says why")
+    @Test("of two commands that read the same file, one ends with 75 and says why")
     func endsBesideAnother() async throws {
         let (code, said, lines, all) = try await run(ghosts: 2)
         #expect(code == .temporaryFailure && said.errorOutput.contains("read twice?"))

@@ -19,7 +19,7 @@ struct CheckCommandTests {
         return path
     }
 
-    @Test("every mistake with its place, line and caret on standard error, and exit code 78")
+    @Test("every mistake is printed with place, line and caret on standard error, and the exit code is 78")
     func fault22_mistakesAreShown() throws {
         let path = try write("[queue]\nmax_sise = \"1MiB\"\n[retry]\njitter = 2\n")
         let (code, kept) = KeptConsole.run("check", "--config", path)
@@ -41,14 +41,14 @@ struct CheckCommandTests {
             json.hasPrefix("{\"good\":false,\"problems\":[{\"severity\":\"error\",\"code\":\"unknown_key\""))
     }
 
-    @Test("a missing file says how to name another")
+    @Test("the message about a missing file says how to name another one")
     func missingFile() {
         let (code, kept) = KeptConsole.run("check", "--config", "\(directory.path)/none.toml")
         #expect(code == .configuration)
         #expect(kept.errorOutput.contains("No such file or directory; give another with --config FILE"))
     }
 
-    @Test("--print shows every setting with its origin, no secret, and reads back")
+    @Test("--print shows every setting with its origin, masks secrets, and can be read as a configuration")
     func effectiveConfiguration() throws {
         let path = try write(
             """

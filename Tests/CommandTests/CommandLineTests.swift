@@ -40,7 +40,7 @@ final class KeptConsole: Sendable {
 @Suite("The command line")
 struct CommandLineTests {
     @Test(
-        "unknown words get the nearest one, in one line that says what to do, and exit code 64",
+        "an unknown word is answered by one line with the nearest word, and exit code 64",
         arguments: [
             (["chekc"], "no command \"chekc\"; did you mean \"check\"?"),
             (["xyzzy"], "`spoolship help` lists them"),
@@ -65,7 +65,7 @@ struct CommandLineTests {
         #expect(kept.errorOutput.split(separator: "\n").count == 1)
     }
 
-    @Test("help lists every command, and each has a page with its options")
+    @Test("help lists every command, and each command has a page with its options")
     func helpIsComplete() {
         let (code, kept) = KeptConsole.run("help")
         #expect(code == .success)
@@ -101,7 +101,7 @@ struct CommandLineTests {
     }
 
     @Test(
-        "options stand anywhere, in each way of writing them; -- ends them, negative numbers are none",
+        "options are accepted at any position and in each form; -- ends them, negative numbers are values",
         arguments: [
             (["a", "-p", "k=v", "b"], "[\"a\", \"b\"] [\"k=v\"] false"),
             (["-pk=v", "--property=x=y", "--property", "", "-c"], "[] [\"k=v\", \"x=y\", \"\"] true"),
@@ -115,7 +115,7 @@ struct CommandLineTests {
         #expect(kept.output == understood + "\n")
     }
 
-    @Test("an option's value is not empty")
+    @Test("an empty value of an option is refused")
     func emptyValues() {
         for words in [["status", "--socket", ""], ["status", "--socket="], ["tap", "--app", ""]] {
             let (code, kept) = KeptConsole.run(words)
@@ -123,7 +123,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a family of commands says which there are")
+    @Test("a command without its second word lists the choices")
     func families() {
         let commands = [CommandLineTests.sample]
         #expect(
@@ -138,7 +138,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("the version names its libraries, also as JSON")
+    @Test("version lists the libraries, also as JSON")
     func versionNamesLibraries() {
         let (code, kept) = KeptConsole.run("--version")
         #expect(code == .success)
@@ -150,7 +150,7 @@ struct CommandLineTests {
         #expect(!kept.output.contains("unknown") || Build.commit == "unknown")
     }
 
-    @Test("colours are used where they are wanted, and nowhere else")
+    @Test("colours are used only on terminals, or if they are requested")
     func colours() {
         let kept = KeptConsole()
         _ = CommandLineTool(console: kept.console(colour: true)).run(["help"])
@@ -158,7 +158,7 @@ struct CommandLineTests {
         #expect(!KeptConsole.run("help").1.output.contains("\u{1B}"))
     }
 
-    @Test("output that cannot be written is an error, not a success")
+    @Test("an output that cannot be written is an error")
     func outputThatCannotBeWritten() {
         let console = Console(
             isTerminal: false, hasColour: false, errorHasColour: false, writeOut: { _ in false },

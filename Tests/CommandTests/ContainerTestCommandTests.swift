@@ -21,7 +21,7 @@ struct ContainerTestCommandTests {
         return path
     }
 
-    @Test("tm16: the example's own tests run without an agent, and pass")
+    @Test("tm16: the tests of the example document pass without an agent")
     func tm16_exampleTests() {
         let (code, kept) = KeptConsole.run("container", "test", "\(Self.examples)/GTM-EXAMPLE")
         #expect(code == .success, "\(kept.errorOutput)")
@@ -29,9 +29,7 @@ struct ContainerTestCommandTests {
         #expect(kept.output.contains("  ok    payments are critical and carry no secrets\n"))
     }
 
-    @Test(
-        "tm16: recorded events show which tags fire, which conditions held and which did not, before and after"
-    )
+    @Test("tm16: recorded events show which tags fire, which conditions hold, and the event before and after")
     func tm16_recordedEvents() throws {
         let (code, kept) = KeptConsole.run(
             "container", "test", "\(Self.examples)/GTM-EXAMPLE", "--events", "\(Self.examples)/events.jsonl")
@@ -55,7 +53,7 @@ struct ContainerTestCommandTests {
         #expect(after.contains("\"plan\":\"gold\""))
     }
 
-    @Test("tm16: JSON for machines says the same")
+    @Test("tm16: --json has the same content")
     func tm16_json() throws {
         let (code, kept) = KeptConsole.run(
             "container", "test", "--json", "\(Self.examples)/GTM-EXAMPLE", "--events",
@@ -70,7 +68,7 @@ struct ContainerTestCommandTests {
         #expect(events[1]["destinations"] == ["ga4", "main"])
     }
 
-    @Test("JSON for machines has an event's numbers as they are written, whatever a double makes of them")
+    @Test("--json keeps the digits of an event's numbers, even those that a double would change")
     func exactNumbers() throws {
         let document = try write("GTM-1", #"{"id": "GTM-1", "version": 1}"#)
         let numbers = ["18446744073709551615", "-0.1000000000000000055", "1E3", "12"]
@@ -84,7 +82,9 @@ struct ContainerTestCommandTests {
         #expect((try? JSONValue(parsing: output)) != nil)
     }
 
-    @Test("tm16: no tag is said to fire behind a discard; functions that the document calls are named")
+    @Test(
+        "tm16: tags after a discard are not reported as fired; the functions that a document calls are listed"
+    )
     func tm16_discards() throws {
         let document = try write(
             "GTM-1",
@@ -110,7 +110,7 @@ struct ContainerTestCommandTests {
         #expect(tags.map { $0["not_reached"] } == [false, false, true, false])
     }
 
-    @Test("check says all with line and column; test knows hosts and the configuration")
+    @Test("container check lists all mistakes with line and column; container test knows hosts and settings")
     func checkAndHosts() throws {
         let document = try write(
             "GTM-1",
@@ -142,7 +142,7 @@ struct ContainerTestCommandTests {
         #expect((1...12).contains(lines.count { $0.contains("some: in") }))
     }
 
-    @Test("with a configuration, lines are read as it says: limits, kind, level, name and country")
+    @Test("with a configuration, lines are read by its settings: limits, kind, level, name and country")
     func configuredApp() throws {
         let document = try write(
             "GTM-1",
@@ -194,7 +194,7 @@ struct ContainerTestCommandTests {
             "\(kept.errorOutput)")
     }
 
-    @Test("the app is checked, and the configuration's warnings are printed once")
+    @Test("the name of the app is checked, and warnings of the configuration are printed once")
     func namedApp() throws {
         let group: gid_t = geteuid() == 0 ? 54_321 : getegid()
         let configuration = try write("spoolship.toml", "")
@@ -214,7 +214,7 @@ struct ContainerTestCommandTests {
         }
     }
 
-    @Test("tm15: a sample without a key is the same in every run of a document's tests")
+    @Test("tm15: a sample without a key decides the same in every run of a document's tests")
     func tm15_stableSamples() throws {
         let cases = (0..<40).map {
             "{\"name\": \"\($0)\", \"event\": {\"name\": \"n\"}, \"expect\": {\"kept\": true}}"
@@ -236,7 +236,7 @@ struct ContainerTestCommandTests {
         }
     }
 
-    @Test("what is signed already is not signed again, and is not called something else")
+    @Test("a signed document is not signed again, and the message says so")
     func signedAlready() throws {
         let key = "\(directory.path)/key"
         #expect(KeptConsole.run("container", "keygen", key).0 == .success)

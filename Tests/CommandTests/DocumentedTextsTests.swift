@@ -2,7 +2,7 @@ import TestKit
 import Testing
 
 /// What the documents for the night quote, the program must say.
-@Suite("Texts that documents quote")
+@Suite("Texts that docs quote")
 struct DocumentedTextsTests {
     /// What begins a command, which is run and not printed.
     private static let commands: Set<Substring> = [
@@ -55,7 +55,7 @@ struct DocumentedTextsTests {
         }
     }
 
-    @Test("the check finds what is wrong")
+    @Test("the comparison finds a text that differs")
     func theCheckCanFail() throws {
         let page =
             "say `spoolship status now please` or `a b`; it says `no such words are ever printed … here or there`."
@@ -64,7 +64,7 @@ struct DocumentedTextsTests {
             try !DocumentedTextsTests.sources().contains("no such words are ever " + "printed by anything"))
     }
 
-    @Test("the sessions that troubleshooting.md shows are of this program's words")
+    @Test("the sessions in troubleshooting.md show texts that the program prints")
     func sessionsAreTrue() throws {
         let sources = try DocumentedTextsTests.sources()
         for phrase in [

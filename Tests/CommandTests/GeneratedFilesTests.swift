@@ -25,7 +25,7 @@ struct GeneratedFilesTests {
         ) { _ in },
     ]
 
-    @Test("every command and option is in each completion and in the manual")
+    @Test("every command and option is in each completion and in the manual page")
     func generatedFilesAreComplete() {
         let completions = Completions(GeneratedFilesTests.sample)
         let manual = ManualPages(commands: GeneratedFilesTests.sample).program
@@ -85,7 +85,7 @@ struct GeneratedFilesTests {
         #expect(try complete("spoolship", "help", "conf") == ["configuration"])
     }
 
-    @Test("bash offers words where there is a choice, files where there is a file, and otherwise nothing")
+    @Test("bash completes choices and file names where an option takes them, and nothing elsewhere")
     func bashOffersChoices() throws {
         let directory = try TemporaryDirectory()
         let path = try write(Completions(CommandTable.all).bash, directory)
@@ -122,7 +122,7 @@ struct GeneratedFilesTests {
         }
     }
 
-    @Test("the other shells accept their completions, where they are installed", arguments: ["zsh", "fish"])
+    @Test("the other shells, if installed, accept their completions", arguments: ["zsh", "fish"])
     func otherShellsAccept(shell: String) throws {
         for table in [GeneratedFilesTests.sample, CommandTable.all] {
             try accept(shell, Completions(table))
@@ -136,7 +136,7 @@ struct GeneratedFilesTests {
         #expect(result.status == 0, "\(result.output)")
     }
 
-    @Test("man formats the pages without a warning, where it is installed")
+    @Test("man, if installed, formats the pages without a warning")
     func manualPagesFormat() throws {
         let directory = try TemporaryDirectory()
         for page in [

@@ -6,7 +6,7 @@ import Testing
 @testable import spoolship
 
 /// What root opens by a path that users can change.
-@Suite("root and the paths of users", .enabled(if: geteuid() == 0))
+@Suite("Paths of users, read by root", .enabled(if: geteuid() == 0))
 struct PathOwnersTests {
     /// No service of the system knows these.
     private static let users: [uid_t] = [0, 65_001, 65_002]
@@ -31,7 +31,7 @@ struct PathOwnersTests {
         try #require(symlink(target, path) == 0 && lchown(path, owner, owner) == 0)
     }
 
-    @Test("a file of root and a group stays closed, though the user's directory has this group")
+    @Test("a file of root with another group stays closed, although the user's directory has this group")
     func groupOfTheDirectory() throws {
         let root = directory.path
         try make("\(root)/auth.log", 0, 4, 0o640)
@@ -42,7 +42,7 @@ struct PathOwnersTests {
         #expect(throws: SystemError.self) { _ = try owners.open() }
     }
 
-    @Test("root's own link into a user's directory is the user's path")
+    @Test("root's own link into a user's directory is read with the user's rights")
     func rootsLink() throws {
         let root = directory.path
         try make("\(root)/secret", 0, 0, 0o600)
@@ -53,7 +53,7 @@ struct PathOwnersTests {
         #expect(throws: SystemError.self) { _ = try PathOwners(of: "\(root)/short/log").open() }
     }
 
-    @Test("on a path of two users, each must be allowed to read the file")
+    @Test("if a path leads through directories of two users, both must be allowed to read the file")
     func twoUsers() throws {
         let root = directory.path
         try makeDirectory("\(root)/ann", 65_001)
@@ -71,7 +71,7 @@ struct PathOwnersTests {
                 == "secret of 65002")
     }
 
-    @Test("links in a circle and to nothing are errors, and root is root again afterwards")
+    @Test("circular and dangling links are errors, and afterwards root has its rights back")
     func errors() throws {
         let root = directory.path
         try link("\(root)/a", to: "b", 65_001)
@@ -84,7 +84,7 @@ struct PathOwnersTests {
         #expect(geteuid() == 0 && getegid() == 0)
     }
 
-    @Test("random trees: what root opens, each user on the way could open, and the other way round")
+    @Test("random trees: root opens exactly what each user on the way could open")
     func randomTrees() throws {
         let seed = Seeds.one(10)
         print("paths of users: seed \(seed)")

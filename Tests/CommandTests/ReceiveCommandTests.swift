@@ -13,7 +13,7 @@ struct ReceiveCommandTests {
         )
     }
 
-    @Test("without options: HTTPS on loopback, events are printed, nothing fails")
+    @Test("without options it listens with HTTPS on loopback, prints events and injects no faults")
     func defaults() throws {
         let program = try program([])
         #expect(program.options.address == "127.0.0.1" && program.options.port == 8443)
@@ -21,7 +21,7 @@ struct ReceiveCommandTests {
         #expect(program.certificates?.hasSuffix("/.local/state/spoolship-receiver") == true)
     }
 
-    @Test("every fault can be asked for")
+    @Test("every fault can be requested")
     func faults() throws {
         var expected = FaultPlan()
         expected.fault = .status(503)
@@ -44,7 +44,7 @@ struct ReceiveCommandTests {
     }
 
     @Test(
-        "addresses in every form",
+        "addresses are accepted in every form",
         arguments: [
             ("127.0.0.1:1", "127.0.0.1", 1), ("[::1]:8443", "::1", 8443), (":5", "127.0.0.1", 5),
             ("5", "127.0.0.1", 5), ("localhost:0", "127.0.0.1", 0),
@@ -54,7 +54,7 @@ struct ReceiveCommandTests {
     }
 
     @Test(
-        "mistakes say what to write instead, with exit code 64",
+        "a mistake is answered with what to write instead, and exit code 64",
         arguments: [
             ["--listen", "localhost"], ["--fail", "often"], ["--fail", "99"], ["--probability", "2"],
             ["--seed", "-1"],

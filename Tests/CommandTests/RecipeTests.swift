@@ -23,7 +23,7 @@ struct RecipeTests {
         return Recipe(title: String(title), blocks: parts)
     }
 
-    @Test("the page answers twenty questions, each in its table of contents")
+    @Test("the page has twenty recipes, each in its table of contents")
     func twenty() {
         #expect(RecipeTests.recipes.count == 20)
         for recipe in RecipeTests.recipes {
@@ -35,7 +35,7 @@ struct RecipeTests {
         }
     }
 
-    @Test("each block is a configuration without a mistake or a warning", arguments: RecipeTests.recipes)
+    @Test("each block is a configuration without mistakes and warnings", arguments: RecipeTests.recipes)
     func checks(recipe: Recipe) throws {
         #expect(recipe.blocks.count == 1)
         let directory = try TemporaryDirectory()
@@ -67,7 +67,7 @@ struct RecipeTests {
         return kept.output
     }
 
-    @Test("the recipes with rules do what they say, as check --sample shows it")
+    @Test("the recipes with rules do what they promise, by check --sample")
     func behaviour() throws {
         let debug = try sample(
             "Drop debug lines", #"{"level":"debug","msg":"a"}"#, #"{"level":"info","msg":"b"}"#)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import spoolship
 
-@Suite("check walks the start")
+@Suite("check, on files and machine")
 struct StartupCheckTests {
     let directory: TemporaryDirectory
     var root: String { directory.path }
@@ -59,9 +59,7 @@ struct StartupCheckTests {
         #expect(try problems("").map(\.text) == [])
     }
 
-    @Test(
-        "a configuration beside an older version's queue: what to write to keep the old ways, and nothing of what is written"
-    )
+    @Test("beside an older version's queue check lists the settings that keep the old defaults, if unset")
     func oldWays() throws {
         let fixtures = "\(GoldenFile.root)/Tests/QueueTests/Fixtures/queue-schema-"
         for (schema, text, settings) in [
@@ -88,7 +86,7 @@ struct StartupCheckTests {
         }
     }
 
-    @Test("a queue that cannot be read is told, and that the start saves what can be")
+    @Test("a damaged queue is reported, and that a start saves what is readable")
     func unreadableQueue() throws {
         try WholeFile.replace(
             "\(root)/state/queue.sqlite", with: Array(repeating: 0xA5, count: 9_000), mode: 0o600)
@@ -155,9 +153,7 @@ struct StartupCheckTests {
         "[[destination]]\nname = \"\(name)\"\ntype = \"file\"\npath = \"\(path)\"\n"
     }
 
-    @Test(
-        "a destination's file that the agent reads, or needs for itself, is refused, through links too"
-    )
+    @Test("a destination's file is refused if the agent reads it or uses it itself, also through links")
     func fault22_ownFiles() throws {
         mkdir("\(root)/logs", 0o755)
         mkdir("\(root)/out", 0o755)
@@ -184,9 +180,7 @@ struct StartupCheckTests {
         #expect(found.contains { $0.message == "destination.out.path \(own) is a file of the configuration" })
     }
 
-    @Test(
-        "a pattern that fits no file is warned of; patterns are those of shells, and mistakes are refused"
-    )
+    @Test("a pattern of `read` without a file is a warning; an invalid pattern is refused")
     func fault22_patterns() throws {
         mkdir("\(root)/logs", 0o755)
         mkdir("\(root)/logs/old", 0o755)
@@ -233,7 +227,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "what is no file, and a link to nowhere, cannot be written; a link to a file that can be made can"
+        "a destination's file must be regular or creatable; a link to a file that can be created is allowed"
     )
     func fault22_unwritableFiles() throws {
         mkdir("\(root)/directory", 0o755)
@@ -255,7 +249,7 @@ struct StartupCheckTests {
             says: "librdkafka refuses linger.ms: Invalid value")
     }
 
-    @Test("an nkey and credentials that are none are refused as the start would, and are not shown")
+    @Test("invalid nkeys and credentials are refused as at a start, and are not shown")
     func fault22_natsIdentity() throws {
         func check(_ setting: String, _ content: String, says: String) throws {
             let file = try write("identity", content)
@@ -388,7 +382,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "tm02: a container's default file is called by its id; a version is refused with the right name",
+        "tm02: a container's default file is named after its id; for a file with a version the right name is shown",
         arguments: [
             ("GTM-1234", nil), ("GTM-1234.json", nil), ("GTM-1234.plist", nil),
             ("GTM-1234_v5", "has a version; call it GTM-1234"),
@@ -407,7 +401,7 @@ struct StartupCheckTests {
         }
     }
 
-    @Test("tm02: default files are trusted by owner and mode; the complete one wins")
+    @Test("tm02: default files are checked for owner and mode; the complete document wins")
     func tm02_containerFilesAreTrusted() throws {
         func container(_ file: String) -> String {
             "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\""
@@ -423,9 +417,7 @@ struct StartupCheckTests {
             container(file), says: "GTM-1.json is ignored, because GTM-1 beside it wins", warning: true)
     }
 
-    @Test(
-        "a default file that redacts nothing though that is required, or reads what it hides, is a mistake"
-    )
+    @Test("a default file without the required redaction, or with a rule on what it hides, is a mistake")
     func redactingDefaults() throws {
         func container(_ file: String) -> String {
             "[[container]]\nid = \"GTM-1\"\nrequired = [\"redaction\"]\ndefault_file = \"\(file)\""
@@ -441,7 +433,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "text beside a default file that hides members by path is warned of: what looks like JSON is not sent"
+        "text of an app whose container hides by paths is a warning: lines that look like JSON are withheld"
     )
     func textBesideRedaction() throws {
         func hides(_ text: String, _ tag: String) throws -> [String] {
@@ -461,7 +453,7 @@ struct StartupCheckTests {
         #expect(try hides("text = \"lines\"", #""pattern":"email""#) == [])
     }
 
-    @Test("a key that cannot be used, or that a default file needs and nobody names, is a mistake")
+    @Test("an unusable hash key is a mistake, and so is a missing one that a default file needs")
     func hashKeys() throws {
         func hashing(_ more: String) -> String {
             #"{"id":"GTM-1","version":1,"rules":{"r":{"conditions":[]}},"tags":[{"name":"t","type":"hash","rules":["r"],"paths":["a"]\#(more)}]}"#
@@ -480,7 +472,7 @@ struct StartupCheckTests {
         try expect(keyed, says: "tags[0].salt: \"t\" hashes with a salt", warning: true)
     }
 
-    @Test("tm02, tm14: a default file that has expired, or calls what it may not, is warned of")
+    @Test("tm02, tm14: a default file that has expired, or calls a forbidden function, is a warning")
     func tm02_warnings() throws {
         func container(_ file: String) -> String {
             "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\""
@@ -498,7 +490,7 @@ struct StartupCheckTests {
         #expect(try problems(allowed).isEmpty)
     }
 
-    @Test("tm14: a function's program that others can change or replace is a mistake")
+    @Test("tm14: a function's program that other users can change or replace is a mistake")
     func tm14_programTrust() throws {
         let program = try write("program", "#!/bin/sh\n", mode: 0o755)
         let function = "[functions.f]\ncommand = [\"\(program)\"]"
@@ -541,9 +533,7 @@ struct StartupCheckTests {
             })
     }
 
-    @Test(
-        "what the unit forbids is refused outside of it, with the drop-in to write; a drop-in ends that"
-    )
+    @Test("paths that the unit's sandbox forbids are reported with a drop-in to write, until it is written")
     func fault22_sandbox() throws {
         let units = "\(root)/units"
         mkdir(units, 0o755)

@@ -54,7 +54,7 @@ struct StatusCommandTests {
         return report
     }
 
-    @Test("a report for strangers has no words of receivers")
+    @Test("a report for strangers has no messages of receivers")
     func withoutAnswers() {
         let text = DiagnoseReport.withoutAnswers(
             "main: held\n  it says: no: SECRET\n  1 event lost; it says: a: SECRET\n{\n  \"answer\": \"no: \\\"SECRET\\\"\",\n}"
@@ -67,7 +67,7 @@ struct StatusCommandTests {
         #expect(text.contains("  \"answer\": (not shown)\n}"))
     }
 
-    @Test("the screen, JSON, and an exit code that says whether the agent is ready")
+    @Test("status prints text or JSON, and its exit code says whether the agent is ready")
     func status() async throws {
         let json = report.json
         let agent = try await FakeAgent(routes(of: report))
@@ -97,7 +97,7 @@ struct StatusCommandTests {
         #expect(message.errorOutput.contains("is it running?"))
     }
 
-    @Test("what the agent refuses becomes one line and an exit code")
+    @Test("a refusal of the agent becomes one line and an exit code")
     func refusal() async throws {
         var routes = ControlRoutes()
         routes.add("GET", "/v1/status") { _ in

@@ -62,7 +62,7 @@ struct TrackCommandTests {
         return events
     }
 
-    @Test("with --spool no configuration is needed: apps' users may not be able to read it")
+    @Test("with --spool no configuration is read, because users of apps may not be able to")
     func withoutConfiguration() throws {
         let kept = KeptConsole()
         let tool = CommandLineTool(console: kept.console())
@@ -72,7 +72,7 @@ struct TrackCommandTests {
         #expect(tool.run(["track", "a", "--config", "\(directory.path)/none.toml"]) == .configuration)
     }
 
-    @Test("an event with typed properties, its time and its priority, in a file that is complete at once")
+    @Test("an event has typed properties, time and priority, in a file that is complete from the start")
     func event() throws {
         let before = SystemTime().wallTime
         let (code, kept) = track(
@@ -95,7 +95,7 @@ struct TrackCommandTests {
         #expect(plain["properties"] == nil && plain["priority"] == nil)
     }
 
-    @Test("a number is written digit by digit as it was given; what is none by JSON's grammar is text")
+    @Test("a number is written with the digits given; a text that is not a JSON number becomes a string")
     func numbersAsGiven() throws {
         let numbers = [
             "18446744073709551616", "12345678901234567890123", "0.1234567890123456789", "1.10", "1e3", "-0",
@@ -109,8 +109,7 @@ struct TrackCommandTests {
         #expect(found.map { String($0) }.sorted() == wanted.sorted())
     }
 
-    @Test(
-        "the app's directory where one is named, else the drop box where there is one, else the spool itself")
+    @Test("an event goes to the named app's directory, else to the drop box, else to the spool itself")
     func directories() throws {
         #expect(track("x").0 == .success)
         #expect(try taken(spool).count == 1)
@@ -134,7 +133,7 @@ struct TrackCommandTests {
         #expect(track("x", "--app", "../etc").0 == .usage && track("x", "--app", ".hidden").0 == .usage)
     }
 
-    @Test("ac08: what the agent does not accept now is not written, and the exit code is 75")
+    @Test("ac08: an event that the agent does not accept now is not written, and the exit code is 75")
     func ac08_state() throws {
         mkdir("\(spool)/.spoolship", 0o755)
         for (text, normal, critical) in [
@@ -151,7 +150,7 @@ struct TrackCommandTests {
         }
     }
 
-    @Test("in a drop box no user says for others what is accepted")
+    @Test("in a drop box a state file is ignored, because any user could write it")
     func dropBoxState() throws {
         mkdir("\(spool)/incoming", 0o755)
         mkdir("\(spool)/incoming/.spoolship", 0o755)
@@ -161,7 +160,7 @@ struct TrackCommandTests {
         #expect(track("x").0 == .success)
     }
 
-    @Test("what cannot be meant is an error that says what to write")
+    @Test("a word without a meaning is an error that says what to write")
     func mistakes() throws {
         #expect(track("").1.errorOutput.contains("the event's name is empty"))
         #expect(track("x", "-p", "seconds").1.errorOutput.contains("-p takes KEY=VALUE"))

@@ -25,7 +25,7 @@ struct DataLayerTests {
     }
 
     @Test(
-        "tm11: an event pushes its name as event, its properties at the top, its other members under their names"
+        "tm11: an event pushes its name as `event`, its properties at the top, and other members under their names"
     )
     func tm11_eventsArePushed() throws {
         let trial = try trial("event", "plan", "country", "user.id", "name")
@@ -44,7 +44,7 @@ struct DataLayerTests {
         #expect(shown(trial.apply(#"{"name":"n"}"#, app: "a")) == ["gold"])
     }
 
-    @Test("tm11: maps merge deeply, lists by index, scalars replace, null is a value")
+    @Test("tm11: maps merge deeply, lists merge by index, scalars replace, and null is a value")
     func tm11_merging() throws {
         let trial = try trial("m", "l", "s", "l.1", "m.x")
         _ = trial.push(#"{"type":"data_layer","m":{"a":1,"b":{"c":2}},"l":[1,[2,3],3],"s":"text"}"#)
@@ -57,7 +57,7 @@ struct DataLayerTests {
         #expect(shown(trial.apply(#"{"name":"n"}"#)) == [[1], .null, ["now": "a map"], "none", "none"])
     }
 
-    @Test("tm11: a push fires tags only if it holds an event; it is no event itself")
+    @Test("tm11: a push fires tags only if it has an `event`, and is not an event itself")
     func tm11_pushesWithEvent() throws {
         let trial = try Trial(
             """
@@ -75,7 +75,7 @@ struct DataLayerTests {
         #expect(trial.push(#"{"type":"data_layer","event":7}"#).tags == [])
     }
 
-    @Test("tm11: pushes before a container is in force update the layer and fire nothing")
+    @Test("tm11: pushes before a container is in force update the layer and fire no tags")
     func tm11_pushesBefore() throws {
         let trial = try trial("plan")
         let containers = trial.engine.containers
@@ -86,7 +86,7 @@ struct DataLayerTests {
         #expect(shown(trial.apply(#"{"name":"n"}"#)) == ["gold"])
     }
 
-    @Test("tm11: the layer is bounded: a push beyond it changes nothing and is counted")
+    @Test("tm11: a push beyond the layer's bound changes nothing and is counted")
     func tm11_bound() throws {
         let trial = try trial("a", "big", "list")
         _ = trial.push(#"{"type":"data_layer","a":1}"#)
@@ -108,7 +108,7 @@ struct DataLayerTests {
     }
 
     @Test(
-        "tm11: whoever has many owner ids leaves an app room for its layer; the layer given up for it goes from memory"
+        "tm11: an app finds room for its layer beside hundreds of owner ids; the displaced layer is deleted"
     )
     func tm11_boundOfApps() throws {
         let trial = try trial("plan")
@@ -129,7 +129,7 @@ struct DataLayerTests {
         #expect(shown(later.apply(#"{"name":"n"}"#, app: "b")) == ["gold"])
     }
 
-    @Test("tm11: the layer outlives a restart, saved with the events that changed it")
+    @Test("tm11: the layer outlives a restart, because it is stored with the events that changed it")
     func tm11_memory() throws {
         let first = try trial("plan", "user.id")
         _ = first.apply(#"{"name":"n","properties":{"plan":"gold","user":{"id":"a\"b"}}}"#)

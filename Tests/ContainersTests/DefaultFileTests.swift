@@ -32,7 +32,7 @@ struct DefaultFileTests {
         return value
     }
 
-    @Test("tm02: GTM-1234 is a complete container; GTM-1234.json and GTM-1234.plist hold values only")
+    @Test("tm02: GTM-1234 is a complete document; GTM-1234.json and GTM-1234.plist have values only")
     func namings() throws {
         try place("GTM-1234", complete)
         #expect(value(try read("GTM-1234"), "from") == "complete")
@@ -57,7 +57,7 @@ struct DefaultFileTests {
         #expect(value(list, "list") == [1, "zwei"])
     }
 
-    @Test("a published file that was changed after it was signed says so")
+    @Test("a published file that was changed after signing is reported as changed")
     func changedAfterSigning() throws {
         let (key, other) = (try SigningKey.generate(), try SigningKey.generate())
         let signed = String(
@@ -74,7 +74,7 @@ struct DefaultFileTests {
         }
     }
 
-    @Test("a binary property list with a zero in a text is refused, and does not end the program")
+    @Test("a binary property list with a zero byte in a text is refused, and does not end the program")
     func zeroInText() throws {
         // {"ab": text}: the key, the text, the dictionary; offsets of one byte each.
         func list(_ text: [UInt8]) -> [UInt8] {
@@ -109,7 +109,7 @@ struct DefaultFileTests {
         }
     }
 
-    @Test("tm02: no link is followed to a default file, neither in its place nor above it")
+    @Test("tm02: links are followed neither to a default file nor to a directory above it")
     func links() throws {
         try place("GTM-1234", complete)
         let other = try TemporaryDirectory()
@@ -124,8 +124,7 @@ struct DefaultFileTests {
         #expect(throws: Never.self) { try read("GTM-1234") }
     }
 
-    @Test(
-        "tm02: a default file is trusted only where nobody else can put another in its place, all the way up")
+    @Test("tm02: a default file is trusted only if no other user can replace it or a directory above it")
     func directories() throws {
         let inner = "\(directory.path)/inner"
         #expect(mkdir(inner, 0o755) == 0)
@@ -142,7 +141,7 @@ struct DefaultFileTests {
         }
     }
 
-    @Test("tm02: the complete one wins, then plist, then json; those behind it are named")
+    @Test("tm02: the complete document wins, then plist, then json; the ignored ones are listed")
     func order() throws {
         try place("GTM-1234.json", #"{"from": "json"}"#)
         #expect(try read("GTM-1234.json").overshadowed.isEmpty)
@@ -156,7 +155,7 @@ struct DefaultFileTests {
     }
 
     @Test(
-        "tm02: another name is refused, one with a version with the right name in the message",
+        "tm02: another name is refused; for a name with a version the message has the right name",
         arguments: [
             ("GTM-1234_v3", "call it GTM-1234"), ("GTM-1234_v12.json", "call it GTM-1234.json"),
             ("gtm-1234", "call it GTM-1234"), ("GTM-9999", "call it GTM-1234 (complete)"),
@@ -173,14 +172,14 @@ struct DefaultFileTests {
     }
 
     @Test(
-        "tm02: values only with rules or tags is refused with the reason",
+        "tm02: a file of values with rules or tags is refused with the reason",
         arguments: ["rules", "tags", "macros"])
     func valuesOnly(_ word: String) throws {
         try place("GTM-1234.json", #"{"id": "GTM-1234", "\#(word)": [{"a": 1}]}"#)
         #expect { try read("GTM-1234.json") } throws: { "\($0)".split(separator: word).count > 1 }
     }
 
-    @Test("tm02: it is trusted by owner and mode; nobody else may be able to change it")
+    @Test("tm02: a default file is checked for owner and mode: no other user may be able to change it")
     func trust() throws {
         for mode: mode_t in [0o664, 0o646, 0o666] {
             try place("GTM-1234", complete, mode: mode)
@@ -196,7 +195,7 @@ struct DefaultFileTests {
         }
     }
 
-    @Test("tm02: what is no file, or another container, or no document, is refused")
+    @Test("tm02: directories, documents of other containers and garbage are refused")
     func refusals() throws {
         #expect { try read("GTM-1234") } throws: { ($0 as? ContainerError)?.code == .file }
         #expect(mkfifo("\(directory.path)/GTM-1234", 0o600) == 0)
@@ -214,7 +213,7 @@ struct DefaultFileTests {
         #expect { try read("GTM-1234.plist") } throws: { ($0 as? ContainerError)?.code == .form }
     }
 
-    @Test("tm08: a published file serves as a default file as it is, signature and all")
+    @Test("tm08: a published file can be used as a default file, with its signature")
     func signed() throws {
         let file = try SignedDocument(signing: Array(complete.utf8), with: [try SigningKey.generate()])
         try place("GTM-1234", String(decoding: file.bytes, as: UTF8.self))

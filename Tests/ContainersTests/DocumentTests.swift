@@ -15,7 +15,7 @@ struct DocumentTests {
          "tests": [{"name": "other events stay", "event": {"name": "Start"}, "expect": {"tags": []}}]}
         """#
 
-    @Test("a document is read as it stands")
+    @Test("a document is read as it is written")
     func reads() throws {
         let document = try ContainerDocument(reading: Array(Self.small.utf8))
         #expect(document.id == "GTM-1234")
@@ -97,7 +97,7 @@ struct DocumentTests {
             says: "the macro depends on itself: c → v → c"),
     ]
 
-    @Test("a mistake is one clear line that says where", arguments: mistakes)
+    @Test("a mistake is one clear line with its position", arguments: mistakes)
     func mistake(_ mistake: Mistake) {
         let error = #expect(throws: ContainerError.self) {
             try ContainerDocument(reading: Array(mistake.text.utf8))
@@ -108,7 +108,7 @@ struct DocumentTests {
         #expect(!line.contains("\n"))
     }
 
-    @Test("limits of size, count and depth are kept")
+    @Test("limits of size, count and depth are enforced")
     func limits() {
         func refusal(_ text: String) -> ContainerError? {
             #expect(throws: ContainerError.self) { try ContainerDocument(reading: Array(text.utf8)) }

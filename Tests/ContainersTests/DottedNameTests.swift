@@ -19,7 +19,7 @@ struct DottedNameTests {
     }
 
     @Test(
-        "a path with dots hides the nested member and those whose names contain the dots",
+        "a path with dots hides the nested member, and members whose names contain the dots",
         arguments: [
             (#""process.command_line""#, #"{"name":"n","process.command_line":"SECRET","process.pid":"1"}"#),
             (
@@ -57,7 +57,7 @@ struct DottedNameTests {
         #expect(trial.engine.hiding(of: "shop").paths != nil)
     }
 
-    @Test("a path that is a list names exactly one member; other members whose names contain the text stay")
+    @Test("a path as a list names exactly one member; members whose names contain its text stay")
     func exact() throws {
         let event = #"{"name":"n","a.b":1,"a":{"b":2},"a.bc":3,"xa.b":4,"a.b.c":5}"#
         #expect(try redacted(#"["a.b"]"#, event) == #"{"name":"n","a":{"b":2},"a.bc":3,"xa.b":4,"a.b.c":5}"#)
@@ -69,7 +69,7 @@ struct DottedNameTests {
                 #""a":1,"b":2,"a.":3,".b":4"#))
     }
 
-    @Test("hashes, texts in place and patterns reach names with dots")
+    @Test("hashes, replacement texts and patterns apply to names with dots")
     func others() throws {
         let event = #"{"name":"n","user.email":"ann@example.com"}"#
         for tag in [
@@ -82,7 +82,7 @@ struct DottedNameTests {
         }
     }
 
-    @Test("a name with dots is hidden as limits cut it, and under the names that it had before a rename")
+    @Test("a name with dots is also hidden as limits truncate it, and under its names before a rename")
     func cutAndRenamed() throws {
         var facts = AgentFacts()
         facts.keyLengths = [8]
@@ -101,7 +101,7 @@ struct DottedNameTests {
         #expect(String(decoding: kept, as: UTF8.self) == #"{"name":"n","my.user":{"em":{},"x":1}}"#)
     }
 
-    @Test("a document's test finds a member that is to be absent under a name with dots and in lists")
+    @Test("`absent` in a document's test also finds names with dots, and members in lists")
     func absent() throws {
         func failures(_ path: String, _ event: String) throws -> Int {
             let text =
@@ -115,7 +115,7 @@ struct DottedNameTests {
         #expect(try failures(#"["a.b"]"#, #"{"name":"n","a":{"b":1}}"#) == 0)
     }
 
-    @Test("the agent makes no name, time or severity of members that tags hide")
+    @Test("the agent derives no name, time or severity from members that tags hide")
     func uncopied() throws {
         func hides(_ tag: String, _ names: String...) throws -> Bool {
             try trial(tag).engine.hiding(of: "shop").paths?.hides(names.map { Array($0.utf8) }) ?? false
@@ -132,7 +132,7 @@ struct DottedNameTests {
 
     // MARK: Against a model
 
-    @Test("what paths hide agrees with all readings of all names, for random paths and events")
+    @Test("hiding by paths agrees with all readings of all names, for random paths and events")
     func agrees() throws {
         let seed = Seeds.one(13)
         var random = SplitMix64(seed: seed)

@@ -31,7 +31,7 @@ struct EditingCostTests {
     }
 
     @Test(
-        "a tag copies the line once, however many values it concerns, and looks at each once",
+        "a tag copies the line once and examines each value once, however many values it concerns",
         arguments: [
             #""type": "hash", "paths": ["list.user"], "salt": "s""#,
             #""type": "redact", "paths": ["list.user"]"#,
@@ -72,9 +72,7 @@ struct EditingCostTests {
         #expect(outcome["properties", "s0"] == 0 && outcome["properties", "s1"] == 1)
     }
 
-    @Test(
-        "120,000 values whose digests are too much for an event cost no more than fit into it, and nothing is kept"
-    )
+    @Test("120,000 digests that do not fit into an event are not computed, and nothing is kept")
     func tooMany() throws {
         let trial = try trial([#""type": "hash", "paths": ["list.a"], "salt": "s""#])
         let list = repeatElement(#"{"a":1}"#, count: 120_000).joined(separator: ",")
@@ -85,7 +83,7 @@ struct EditingCostTests {
     }
 
     @Test(
-        "what an event may become between two tags is known to the byte, before it is built",
+        "the length limit of an event between two tags is exact to the byte, and applied before it is built",
         arguments: [0, 1])
     func ceiling(more: Int) throws {
         let (event, largest) = (#"{"name":"n","a":1}"#, 100)
@@ -102,7 +100,7 @@ struct EditingCostTests {
         }
     }
 
-    @Test("a text that takes the place of each character cannot fill the memory")
+    @Test("a replacement for each character of a text cannot fill the memory")
     func scrubbing() throws {
         let other = String(repeating: "long", count: 100_000)
         let trial = try trial(["\"type\":\"redact\",\"pattern\":\"[0-9]\",\"with\":\"\(other)\""])

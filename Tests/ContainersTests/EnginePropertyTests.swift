@@ -204,7 +204,7 @@ struct EnginePropertyTests {
 
     // MARK: Splices
 
-    @Test("splicing agrees with the same changes on a tree, for random events and changes")
+    @Test("splicing agrees with the same changes to a tree, for random events and changes")
     func splicingAgrees() throws {
         let seed = Seeds.one(2)
         var random = SplitMix64(seed: seed)

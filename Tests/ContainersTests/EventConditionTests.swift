@@ -11,7 +11,7 @@ struct EventConditionTests {
     }
 
     @Test(
-        "an event is found however its members are spelled",
+        "an event matches however its members are spelled",
         arguments: [
             #"{"name":"a","properties":{"user":"4711"}}"#, #"{"name":"a","properties":{"user":4711}}"#,
             #"{"name":"a","properties":{"user":"\u0034711"}}"#,
@@ -24,7 +24,7 @@ struct EventConditionTests {
     }
 
     @Test(
-        "another value, another member, or the value as a part of a text is another event",
+        "another value, another member or a part of the value does not match",
         arguments: [
             #"{"name":"a","properties":{"user":"47110"}}"#, #"{"name":"a","properties":{"id":"4711"}}"#,
             #"{"name":"a","user":"4711"}"#, #"{"name":"4711"}"#,
@@ -32,7 +32,7 @@ struct EventConditionTests {
         ])
     func others(line: String) throws { #expect(try !holds("properties.user == '4711'", line)) }
 
-    @Test("conditions are joined as in rules, and know the app")
+    @Test("conditions are joined as in rules, and may name the app")
     func joined() throws {
         let line = #"{"name":"Order paid","properties":{"user":"4711","amount":12}}"#
         #expect(try holds("app == 'shop' && name == 'Order paid' && properties.amount > 10", line))
@@ -40,7 +40,7 @@ struct EventConditionTests {
         #expect(try !holds("app == 'shop'", line, app: "web"))
     }
 
-    @Test("one judge judges event after event")
+    @Test("one judge can be used for many events")
     func manyEvents() throws {
         let judge = try EventCondition("properties.user == '4711'").makeJudge()
         for round in 0..<100 {
@@ -50,7 +50,7 @@ struct EventConditionTests {
     }
 
     @Test(
-        "a text that is no event is found if it mentions the value, plainly or with escapes, however often",
+        "a text matches if it mentions the value, with any common escaping",
         arguments: [
             "{cut \"user\":\"ann@example.com\"", #"{cut "user":"ann\u0040example.com""#,
             #"user=ann\x40example.com"#,
@@ -63,9 +63,7 @@ struct EventConditionTests {
         #expect(try !EventCondition("properties.user == 'bob@example.com'").isMentioned(in: Array(text.utf8)))
     }
 
-    @Test(
-        "a mention needs all values of an alternative; names of events and apps, orders and opposites give none"
-    )
+    @Test("a mention needs all values of an alternative; names, comparisons and negations are no mentions")
     func mentionedValues() throws {
         let both = try EventCondition(
             "name == 'paid' && properties.user == '4711' && properties.shop == 'berlin'")
@@ -81,7 +79,7 @@ struct EventConditionTests {
         }
     }
 
-    @Test("a mistake says where it is")
+    @Test("a mistake is reported with its position")
     func mistakes() {
         #expect(throws: WrittenRule.Mistake.self) { try EventCondition("") }
         do {

@@ -39,7 +39,7 @@ struct FleetTests {
     ]
 
     @Test(
-        "after an outage no more come at once than on any other day, or than a stated share; all are back within 75 minutes",
+        "after an outage a fleet makes no more requests than usual, and every agent is back in 75 minutes",
         arguments: scenarios)
     func outage(_ scenario: Scenario) {
         let seed = Seeds.one(7)

@@ -71,7 +71,9 @@ struct FunctionRunnerTests {
         asker.runner.figures.calls[function] ?? [:]
     }
 
-    @Test("tm14: JSON goes in on standard input, one JSON value comes back; arguments are no shell's")
+    @Test(
+        "tm14: JSON is written to standard input and one JSON value is read back; no shell sees the arguments"
+    )
     func echo() async throws {
         let command = try program("read line; printf '{\"got\": %s, \"arg\": \"%s\"}' \"$line\" \"$1\"")
         let asker = runner(["echo": FunctionSettings(command: command + ["$(touch /tmp/x); `ls`"])])
@@ -83,7 +85,7 @@ struct FunctionRunnerTests {
     }
 
     @Test(
-        "tm14: an unknown name, an exit code, a signal, rubbish, nothing, too much, no program: null, counted"
+        "tm14: an unknown function, a failure, garbage, silence and too much output give null, and are counted"
     )
     func failures() async throws {
         let programs: [(String, String, FunctionResult)] = [
@@ -110,7 +112,7 @@ struct FunctionRunnerTests {
         #expect(results(asker, "code")[.tooLarge] == 1)
     }
 
-    @Test("tm14: a function that hangs is killed with all that it has started, and the next one goes on")
+    @Test("tm14: a function that hangs is killed with its children, and the next call runs")
     func hanging() async throws {
         let mark = "\(directory.path)/child"
         let command = try program("sleep 1000 & echo $! > \(mark); trap '' TERM; wait; sleep 1000")
@@ -133,7 +135,7 @@ struct FunctionRunnerTests {
         #expect(asker.runner.figures.running["hang"] == 0)
     }
 
-    @Test("tm14: what has left the process group and holds the pipe open is not waited for")
+    @Test("tm14: a child that has left the process group and keeps the pipe open is not waited for")
     func daemon() async throws {
         let mark = "\(directory.path)/daemon"
         let command = try program(
@@ -143,7 +145,7 @@ struct FunctionRunnerTests {
         if let child = readSmall(mark).flatMap({ pid_t($0.prefix { $0.isNumber }) }) { kill(child, SIGKILL) }
     }
 
-    @Test("tm14: at most N run at once; the others wait for a place, and each has its time from its start")
+    @Test("tm14: at most N run at once; the others wait, and the timeout of each begins with its start")
     func parallel() async throws {
         let log = "\(directory.path)/log"
         let command = try program("echo + >> \(log); sleep 0.3; echo - >> \(log); echo 1")
@@ -171,7 +173,7 @@ struct FunctionRunnerTests {
         #expect(results(stuck, "stuck") == [.timeout: 4])
     }
 
-    @Test("tm14: calls wait in one line for each app: whoever had least of the programs' time is next")
+    @Test("tm14: calls wait in one queue for each app; the app that has used least time is next")
     func turns() async throws {
         let log = "\(directory.path)/turns"
         let gate = "\(directory.path)/gate"
@@ -206,7 +208,7 @@ struct FunctionRunnerTests {
         #expect(readSmall(log) == "b\nb\nb\na\na\na\n")
     }
 
-    @Test("tm14: waiting for a place is no part of the timeout: every call runs")
+    @Test("tm14: waiting for a place does not count towards the timeout: every call runs")
     func waitingIsFree() async throws {
         let definition = FunctionSettings(command: try program("sleep 0.3; echo 1"), timeout: .seconds(5))
         let asker = runner(["slow": definition])
@@ -218,7 +220,8 @@ struct FunctionRunnerTests {
     }
 
     @Test(
-        "tm14: a failure tells its exit code and the beginning of standard error, however much is said there")
+        "tm14: a failure is reported with exit code and the beginning of standard error, however long that is"
+    )
     func complaints() async throws {
         let scripts = [
             ("code", "echo 'no such user' >&2; exit 7", FunctionResult.exit, Int32(7), "no such user"),
@@ -251,7 +254,7 @@ struct FunctionRunnerTests {
     }
 
     @Test(
-        "tm14: a program that others can change, or replace, is not run; once it is trusted it is, without a restart"
+        "tm14: a program that others can change or replace is not run until that is corrected; no restart needed"
     )
     func trust() async throws {
         let inner = "\(directory.path)/inner"
@@ -292,7 +295,7 @@ struct FunctionRunnerTests {
         #expect(await call(asker, "f") == 1)
     }
 
-    @Test("tm14: a result serves again for its time, for the same parameters only; a failure never does")
+    @Test("tm14: a result is cached for its time and its parameters; a failure is not cached")
     func cache() async throws {
         let log = "\(directory.path)/log"
         let command = try program("echo run >> \(log); cat")
@@ -321,7 +324,7 @@ struct FunctionRunnerTests {
         #expect(await cached(failing, "bad") == nil)
     }
 
-    @Test("tm14: no descriptor, signal mask or secret of the environment is inherited")
+    @Test("tm14: a program inherits no descriptor, signal mask or secret of the environment")
     func inheritance() async throws {
         // A descriptor that a library forgot to mark.
         let leaked = open("/dev/null", O_RDONLY)
@@ -346,7 +349,7 @@ struct FunctionRunnerTests {
         #expect(answer["secret"] == "" && answer["dir"] == "/")
     }
 
-    @Test("tm14: when the agent stops, what runs is killed and everybody is answered")
+    @Test("tm14: when the agent stops, running programs are killed and all callers are answered")
     func stop() async throws {
         let asker = runner([
             "hang": FunctionSettings(command: try program("sleep 1000"), timeout: .seconds(1000), parallel: 1)

@@ -120,7 +120,7 @@ struct HashTests {
     }
 
     @Test(
-        "equal values have one digest however they are spelled, and different ones different digests",
+        "equal values have equal digests however they are spelled, different values have different ones",
         arguments: Seeds.list(1...100))
     func typed(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -162,9 +162,7 @@ struct HashTests {
         #expect(salted.engine.containers[0].findings.map(\.path) == ["tags[0].salt"])
     }
 
-    @Test(
-        "a key that is missing, short, long, no file, or open to others is refused; its bytes are shown nowhere"
-    )
+    @Test("a missing, short, long or readable key is refused, and its bytes are not shown")
     func files() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/key"

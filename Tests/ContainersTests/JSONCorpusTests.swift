@@ -7,7 +7,9 @@ import Testing
 
 @Suite("JSON corner cases: the walk over accepted lines")
 struct JSONCorpusTests {
-    @Test("each member is found, with its value to the byte", arguments: JSONCorpus.cases.filter(\.isValid))
+    @Test(
+        "each member is found, with its value exact to the byte",
+        arguments: JSONCorpus.cases.filter(\.isValid))
     func walk(value: JSONCorpus.Case) throws {
         let line = value.object
         let whole = try JSONValue(parsing: line)

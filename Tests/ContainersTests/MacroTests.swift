@@ -56,7 +56,7 @@ struct MacroTests {
         Case(#"{"type": "value", "key": "nobody"}"#, "null"),
     ]
 
-    @Test("tm13: each macro gives its value; what is unknown is null", arguments: cases)
+    @Test("tm13: each macro gives its value; an unknown value is null", arguments: cases)
     func tm13_macros(_ example: Case) throws {
         let facts = AgentFacts(
             hostName: "web1", osVersion: "12", agentVersion: "1.2.3", locale: "de_DE.UTF-8")
@@ -78,7 +78,7 @@ struct MacroTests {
     }
 
     @Test(
-        "the level is that of the logger, whatever it calls it; a record's time and name are where the agent has added them",
+        "the level is read from the logger's member; time and name of a record from what the agent added",
         arguments: [
             (#"{"level":50}"#, "error"), (#"{"PRIORITY":"4"}"#, "warn"),
             (#"{"levelname":"CRITICAL"}"#, "error"),
@@ -93,7 +93,7 @@ struct MacroTests {
         #expect(try value(#"{"type": "event"}"#, record) == "log")
     }
 
-    @Test("tm13: random numbers lie in 0…2147483647 and are drawn anew for each event")
+    @Test("tm13: random numbers are from 0 to 2147483647, and new for each event")
     func tm13_random() throws {
         let trial = try Trial(
             """
@@ -114,7 +114,7 @@ struct MacroTests {
     }
 
     @Test(
-        "tm13: a value collection gives its values while a rule holds; of several the first counts, then the container's"
+        "tm13: a value collection applies while its rule holds; the first one wins, then the container's values"
     )
     func tm13_valueCollections() throws {
         let trial = try Trial(
@@ -139,7 +139,7 @@ struct MacroTests {
         #expect(greeting("en_US")["g"] == "hello")
     }
 
-    @Test("tm10: values are evaluated without an event; one that needs an event says so")
+    @Test("tm10: values are evaluated without an event; a value that needs one is refused")
     func tm10_valuesWithoutEvent() throws {
         let text = Trial.document(
             """
@@ -171,9 +171,7 @@ struct MacroTests {
         #expect(english.keys == ["plain", "host", "by event", "looked up", "only here", "shop"])
     }
 
-    @Test(
-        "without an event a macro with a default gives it; with one the default takes the place of a missing member, not of null"
-    )
+    @Test("a macro's default is used without an event, and for a missing member, but not for null")
     func defaults() throws {
         let body =
             """
@@ -201,7 +199,7 @@ struct MacroTests {
     }
 
     @Test(
-        "tm14: a function is asked for before anything happens, with parameters that macros give; its result goes on"
+        "tm14: a function is called first, with parameters from macros, and its result is used by other macros"
     )
     func tm14_functionMacros() throws {
         let document = """
@@ -228,9 +226,7 @@ struct MacroTests {
         #expect(trial.apply(#"{"name":"Other"}"#).fate == .kept)
     }
 
-    @Test(
-        "tm14: a function that the configuration does not let the container call gives null and is never asked"
-    )
+    @Test("tm14: a function that the configuration does not allow the container gives null and is not called")
     func tm14_deniedFunctions() throws {
         let trial = try Trial(
             """

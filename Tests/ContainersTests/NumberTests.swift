@@ -121,7 +121,7 @@ struct NumberTests {
         return made
     }()
 
-    @Test("tm12: each of 12,100 pairs of spellings compares as exact arithmetic says, or not at all")
+    @Test("tm12: 12,100 pairs of spellings compare like exact numbers, or not at all")
     func pairs() {
         let exact = Self.spellings.map { Exact($0) }
         var compared = 0
@@ -137,7 +137,7 @@ struct NumberTests {
     }
 
     @Test(
-        "tm12: a condition compares as the numbers do: event with document, both ways, as numbers and as texts"
+        "tm12: a condition compares numbers of event and document by value, in both directions, also in texts"
     )
     func conditions() throws {
         let good = Self.spellings.filter { Exact($0) != nil && (try? JSONValue(parsing: $0)) != nil }
@@ -191,7 +191,7 @@ struct NumberTests {
                 + (order > 0 ? ["greater"] : []) + (order >= 0 ? ["greater_or_equal"] : []))
     }
 
-    @Test("tm09: getters convert by the same rule: exactly, or not at all")
+    @Test("tm09: getters convert exactly or not at all")
     func getters() {
         let large = "9007199254740993"
         let cases: [(JSONValue, TypedValue, JSONValue?)] = [
@@ -231,9 +231,7 @@ struct NumberTests {
         }
     }
 
-    @Test(
-        "tm12: a value that is held as a double equals the whole number that it is, and the one that it is spelled as"
-    )
+    @Test("tm12: a value stored as a double equals the whole number it is, and the number it is spelled as")
     func heldDoubles() throws {
         let trial = try Trial(
             #""macros":{"v":{"type":"event_member","path":"v"},"f":{"type":"function_call","function":"f"}},"rules":{"equal":{"conditions":[{"macro":"v","equals":{"macro":"f"}}]},"turned":{"conditions":[{"macro":"f","equals":{"macro":"v"}}]},"less":{"conditions":[{"macro":"v","less":{"macro":"f"}}]}},"tags":[{"name":"equal","type":"prioritise","priority":"normal","rules":["equal"]},{"name":"turned","type":"prioritise","priority":"normal","rules":["turned"]},{"name":"less","type":"prioritise","priority":"normal","rules":["less"]}]"#,
@@ -257,7 +255,7 @@ struct NumberTests {
         }
     }
 
-    @Test("tm12: a document with a number that would be rounded is refused, and told to say it as a text")
+    @Test("tm12: a document with a number that would be rounded is refused; the message suggests a text")
     func keptNumbers() {
         for text in ["18446744073709551616", "0.1000000000000000055", "9007199254740993.5"] {
             #expect(throws: ContainerError.self, "\(text)") {

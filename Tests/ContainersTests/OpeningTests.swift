@@ -9,7 +9,7 @@ import Testing
 struct OpeningTests {
     private let standard = MachineBench.copy(1)
 
-    @Test("tm01: the default serves until the first fetch; then the fresh one does, and is saved")
+    @Test("tm01: the default is in force until the first fetch, then the fetched document, which is saved")
     func defaultUntilFetched() {
         var bench = MachineBench { $0.opening = .immediate }
         let first = bench.handle(.start(standard: standard))
@@ -23,7 +23,7 @@ struct OpeningTests {
             third.contains(.keep(MachineBench.copy(2), etag: "\"tag 2\"", confirmed: bench.time.wallTime)))
     }
 
-    @Test("tm01: without an address the default serves for ever, nothing is read or fetched")
+    @Test("tm01: without an address the default stays in force, and nothing is read or fetched")
     func withoutAddress() {
         var bench = MachineBench { $0.hasAddress = false }
         #expect(bench.handle(.start(standard: standard)).contains(.open))
@@ -33,7 +33,8 @@ struct OpeningTests {
         #expect(bench.machine.isFresh(at: bench.moment))
     }
 
-    @Test("tm03: prefer_non_default opens with the saved one, however old; a stale one also starts a fetch")
+    @Test(
+        "tm03: prefer_non_default opens with the saved document of any age; a stale one also starts a fetch")
     func savedWins() {
         for (age, fetches) in [
             (Duration.seconds(60), 0), (.seconds(43_200), 0), (.seconds(43_201), 1), (.seconds(9e6), 1),
@@ -48,7 +49,7 @@ struct OpeningTests {
     }
 
     @Test(
-        "tm03: without a saved one the network opens it; if that fails, or the timeout is over, the default does"
+        "tm03: without a saved document the network opens it; after a failure or the timeout the default does"
     )
     func withoutSaved() {
         var network = MachineBench()
@@ -73,7 +74,7 @@ struct OpeningTests {
         #expect(slow.isOpen && slow.source == .standard)
     }
 
-    @Test("tm03: what arrives after the timeout takes over, once, and is told")
+    @Test("tm03: a document that arrives after the timeout takes over, and is reported once")
     func lateArrivals() {
         var bench = MachineBench()
         bench.handle(.start(standard: standard))
@@ -86,7 +87,7 @@ struct OpeningTests {
         #expect(bench.effects.opens == 1)
     }
 
-    @Test("tm04: prefer_fresh opens with a fresh saved one at once")
+    @Test("tm04: prefer_fresh opens with a fresh saved document at once")
     func freshSaved() {
         var bench = MachineBench { $0.opening = .preferFresh }
         bench.handle(.start(standard: standard))
@@ -96,7 +97,8 @@ struct OpeningTests {
     }
 
     @Test(
-        "tm04: prefer_fresh waits for the network when the saved one is stale; then saved, then the default")
+        "tm04: prefer_fresh waits for the network if the saved document is stale, then uses that or the default"
+    )
     func staleSaved() {
         for end in 0..<4 {
             var bench = MachineBench { $0.opening = .preferFresh }
@@ -127,8 +129,7 @@ struct OpeningTests {
         #expect(nothing.isOpen && nothing.source == .standard)
     }
 
-    @Test(
-        "tm04: immediate opens with the default before anything is read, then saved, then network take over")
+    @Test("tm04: immediate opens with the default at once, which the saved and the fetched document replace")
     func immediate() {
         var bench = MachineBench { $0.opening = .immediate }
         #expect(bench.handle(.start(standard: nil)).contains(.open))
@@ -140,7 +141,7 @@ struct OpeningTests {
         #expect(bench.effects.opens == 1)
     }
 
-    @Test("tm05: whatever comes in whatever order, it is open when the timeout is over, and says so once")
+    @Test("tm05: in any order of answers, it is open after the timeout, and reports that once")
     func alwaysOpens() {
         var random = SplitMix64(seed: Seeds.one(55))
         for seed in 0..<2000 {
@@ -160,7 +161,7 @@ struct OpeningTests {
         }
     }
 
-    @Test("a stop ends the opening with what there is")
+    @Test("a stop ends the opening with the document at hand")
     func stopOpening() {
         var bench = MachineBench { $0.opening = .preferFresh }
         bench.handle(.start(standard: standard))

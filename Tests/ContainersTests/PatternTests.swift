@@ -164,7 +164,7 @@ struct PatternTests {
     ]
 
     @Test(
-        "an id in which a pattern finds something becomes a digest, the same for the same id",
+        "an id that contains a match becomes a digest, the same for equal ids",
         arguments: ids)
     func identifiers(id: String, plain: String?, keyed: String?) throws {
         let tag = #""type":"redact","pattern":["email","credit_card"]"#
@@ -178,7 +178,7 @@ struct PatternTests {
         #expect(kept.contains(plain ?? id), "\(kept)")
     }
 
-    @Test("an id is searched where a pattern's paths reach it; a record's own id may be an object")
+    @Test("an id is searched if a pattern's paths include it; a record's own id may be an object")
     func identifiersInPaths() throws {
         let email = #""type":"redact","pattern":"email","#
         let event = #"{"name":"n","id":"ann@example.com"}"#
@@ -205,7 +205,7 @@ struct PatternTests {
         ("**", #"{"name":"n"}"#),
     ]
 
-    @Test("* is one level, ** any number of them; an event keeps its name and id", arguments: paths)
+    @Test("* is one level, ** is any number of levels; an event keeps its name and id", arguments: paths)
     func wildcards(path: String, left: String) throws {
         let event = #"{"name":"n","mail":1,"properties":{"mail":2,"a":{"mail":3},"l":[{"x":{"mail":4}}]}}"#
         #expect(try line(#""type":"redact","paths":["\#(path)"]"#, event) == left)
@@ -214,7 +214,7 @@ struct PatternTests {
         #expect(hashed["id"] == "i" && hashed["a", "id"] != "j")
     }
 
-    @Test("what patterns and ** hide is in no data layer, no quarantine, and under no cut name")
+    @Test("members hidden by patterns and ** are in no data layer or quarantine, and under no truncated name")
     func otherPlaces() throws {
         for tag in [#""type":"redact","pattern":"email""#, #""type":"redact","paths":["**.mail"]"#] {
             let macro = #""macros":{"l":{"type":"data_layer","path":"u"}},"rules":{"all":{"conditions":[]}},"#
@@ -241,7 +241,7 @@ struct PatternTests {
                 == #"{"name":"n","properties":{},"x":{}}"#)
     }
 
-    @Test("a renamed member is found by ** in what never becomes an event, too")
+    @Test("** also finds a renamed member in a line that is not an event")
     func renamed() throws {
         let trial = try trial(
             #""type":"rename","path":"properties.m","to":"mail""#, #""type":"redact","paths":["**.mail"]"#)
@@ -249,7 +249,7 @@ struct PatternTests {
         #expect(!String(decoding: kept, as: UTF8.self).contains("SECRET"))
     }
 
-    @Test("patterns that cannot be, or that find nothing everywhere, are refused with their place")
+    @Test("invalid patterns, and patterns that match the empty text, are refused with their place")
     func refused() {
         for (tag, says) in [
             (#""type":"redact","pattern":"(""#, "regular expression cannot be used"),
@@ -265,7 +265,7 @@ struct PatternTests {
     }
 
     @Test(
-        "for any event, no address is left that a pattern knows, wherever it was put",
+        "in random events no address that a pattern matches is left, wherever it was",
         arguments: Seeds.list(1...200))
     func nowhere(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)

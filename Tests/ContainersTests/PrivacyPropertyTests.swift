@@ -47,7 +47,7 @@ struct PrivacyPropertyTests {
     }
 
     @Test(
-        "a hidden value is in no event that leaves, no data layer, no line for the quarantine",
+        "a hidden value is in no sent event, no data layer and no quarantined line",
         arguments: Seeds.list(1...400))
     func nowhere(seed: UInt64) throws {
         var drawn = Drawn(random: SplitMix64(seed: seed))

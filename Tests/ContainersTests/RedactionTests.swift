@@ -16,7 +16,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "tm15: an event that tags make too large is not sent; what is kept of it is redacted and hashed, by all containers"
+        "tm15: an event that tags make too large is not sent, and is stored redacted and hashed by all containers"
     )
     func tm15_tooLarge() throws {
         func document(_ id: String, _ tag: String) -> String {
@@ -41,7 +41,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "tm15: what is kept of an event that tags made too large holds no hidden member, though the tag's rule does not hold"
+        "tm15: an event that tags made too large is stored without hidden members, even if the rule does not hold"
     )
     func tm15_tooLargeUnruled() throws {
         let trial = try Trial(
@@ -52,7 +52,7 @@ struct RedactionTests {
         #expect(outcome.line == #"{"name":"n","properties":{},"a":"0123456789"}"#)
     }
 
-    @Test("tm15: an event that tags make so large that others never act leaves nothing behind")
+    @Test("tm15: an event that becomes so large that later tags never run leaves nothing behind")
     func tm15_farTooLarge() throws {
         let text = String(repeating: "0", count: 40_000)
         let sets = (0..<3).map { "\"type\": \"set\", \"path\": \"a\($0)\", \"value\": \"\(text)\"" }
@@ -80,7 +80,7 @@ struct RedactionTests {
     ]
 
     @Test(
-        "tm15: a member is redacted or hashed under each spelling of its name, each time it is there",
+        "tm15: a member is redacted or hashed under each spelling of its name, each time it occurs",
         arguments: disguises)
     func tm15_disguises(_ event: String) throws {
         let rename = #""type": "rename", "path": "properties.mail", "to": "email""#
@@ -96,7 +96,7 @@ struct RedactionTests {
         }
     }
 
-    @Test("tm15: a rule that asks for an event by its name holds for each spelling of the name")
+    @Test("tm15: a rule on an event's name holds for each spelling of the name")
     func tm15_escapedNames() throws {
         let trial = try Trial(
             #""rules": {"pay": {"conditions": [{"macro": "event", "equals": "Pay"}]}}, "tags": [{"name": "t", "type": "redact", "rules": ["pay"], "paths": ["properties.email"]}]"#
@@ -116,7 +116,7 @@ struct RedactionTests {
         """#
 
     @Test(
-        "tm15: redact and hash fire while a function has not answered, unless something else rules them out")
+        "tm15: redact and hash fire while a function has not answered, unless other conditions rule them out")
     func tm15_failedFunctions() throws {
         func line(_ rules: String, _ blocking: String = "", answer: JSONValue, app: String = "shop") throws
             -> String
@@ -141,7 +141,7 @@ struct RedactionTests {
         #expect(try line("\"all\"", "\"not no\"", answer: .null) == gone)
     }
 
-    @Test("tm15: redact fires where the function that its rule asks may not be called at all")
+    @Test("tm15: redact fires if the function in its rule may not be called")
     func tm15_deniedFunctions() throws {
         let trial = try Trial(
             RedactionTests.byFunction
@@ -150,9 +150,7 @@ struct RedactionTests {
         #expect(trial.apply(#"{"name":"n","secret":1}"#).line == #"{"name":"n"}"#)
     }
 
-    @Test(
-        "tm11, tm15: a redacted or hashed member is in no data layer: of events, of pushes, of what was pushed before"
-    )
+    @Test("tm11, tm15: redacted and hashed members are in no data layer: of events, pushes or earlier pushes")
     func tm11_layers() throws {
         let reading = #"""
             "macros": {"email": {"type": "data_layer", "path": "email"}, "mail": {"type": "data_layer", "path": "mail"},
@@ -195,9 +193,7 @@ struct RedactionTests {
         memory.sorted { $0.key < $1.key }.map { String(decoding: $0.value ?? [], as: UTF8.self) }.joined()
     }
 
-    @Test(
-        "a property is hidden under its full name and as the limits cut it: in events, data layers and the quarantine"
-    )
+    @Test("a property is hidden under its full name and the truncated one: in events, layers and quarantine")
     func cutNames() throws {
         var facts = AgentFacts()
         facts.keyLengths = [8, 6]
@@ -227,9 +223,7 @@ struct RedactionTests {
         }
     }
 
-    @Test(
-        "a tag whose rule reads from the data layer what it hides acts all the same, and is said to be a mistake"
-    )
+    @Test("a tag that hides what its own rule reads from the data layer still acts, and is a mistake")
     func blindRules() throws {
         func trial(_ extra: String = "") throws -> Trial {
             try Trial(
@@ -248,7 +242,7 @@ struct RedactionTests {
         #expect(other.apply(#"{"name":"n","properties":{"email":"x"}}"#).line.contains("email"))
     }
 
-    @Test("tm15: a line for the quarantine goes there without hidden members; what is no JSON, as its shape")
+    @Test("tm15: a line is quarantined without hidden members; if it is not JSON, only its shape is")
     func tm15_quarantine() throws {
         let trial = try trial(
             #""type": "redact", "paths": ["properties.email"]"#,

@@ -14,14 +14,14 @@ struct RefreshTests {
         return bench
     }
 
-    @Test("tm06: a fresh one is fetched again before it is 12 h old, conditionally")
+    @Test("tm06: a fresh document is fetched again before it is 12 h old, conditionally")
     func periodic() {
         var bench = open()
         #expect(bench.wait(.seconds(38_000)).fetches == 0)
         #expect(bench.wait(.seconds(5_200)).contains(.fetch(etag: "\"tag\"")))
     }
 
-    @Test("tm06: refresh_interval is the timer where it is shorter than fresh_for, and the other way round")
+    @Test("tm06: the shorter of refresh_interval and fresh_for sets the timer")
     func interval() {
         for (fresh, interval) in [
             (Duration.seconds(43_200), Duration.seconds(600)), (.seconds(600), .seconds(43_200)),
@@ -35,7 +35,7 @@ struct RefreshTests {
         }
     }
 
-    @Test("with the shortest refresh_interval a fleet that began at once does not fetch in step")
+    @Test("with the shortest refresh_interval, agents that started together do not fetch in step")
     func spread() {
         var seconds: [Int64: Int] = [:]
         for host in 0..<200 {
@@ -58,7 +58,7 @@ struct RefreshTests {
         #expect((seconds.values.max() ?? 0) < 50, "\(seconds)")
     }
 
-    @Test("tm06: a 304 renews the age, and is written down")
+    @Test("tm06: a 304 renews the age, which is stored")
     func notModified() {
         var bench = open()
         bench.wait(.seconds(43_200))
@@ -70,7 +70,7 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(38_000)).fetches == 0)
     }
 
-    @Test("tm08: a copy that could not be saved is saved later, and a 304 renews the age of no other")
+    @Test("tm08: a copy that could not be saved is saved later, and a 304 renews only the copy it is about")
     func unsaved() {
         var bench = open()
         bench.wait(.seconds(43_200))
@@ -109,7 +109,7 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(3599)).fetches == 0)
     }
 
-    @Test("tm06: a 304 that nobody asked for is an error, not a document")
+    @Test("tm06: a 304 without a conditional request is an error")
     func strange304() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -119,9 +119,7 @@ struct RefreshTests {
         #expect(bench.source == .none)
     }
 
-    @Test(
-        "tm06: by itself it is fetched at most twice a minute, whatever happens; a person's refresh goes at once"
-    )
+    @Test("tm06: an agent fetches at most twice a minute by itself; a refresh by command is immediate")
     func atMostOnceAMinute() {
         var random = SplitMix64(seed: Seeds.one(66))
         for run in 0..<300 {
@@ -154,9 +152,7 @@ struct RefreshTests {
         #expect(bench.handle(.refresh).fetches == 1)
     }
 
-    @Test(
-        "tm06: failures are tried again after 1, 2, 4 … minutes, an hour at most, with jitter; a success ends that"
-    )
+    @Test("tm06: failures are retried after 1, 2, 4 … minutes, at most an hour, with jitter, until a success")
     func backoff() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -170,9 +166,7 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(38_000)).fetches == 0)
     }
 
-    @Test(
-        "tm06: when the network is back, what is stale is fetched at once, for a route that flaps once a minute"
-    )
+    @Test("tm06: a stale document is fetched as soon as the network is back, at most once a minute")
     func networkBack() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -190,9 +184,7 @@ struct RefreshTests {
         #expect(fresh.handle(.networkChanged).fetches == 0)
     }
 
-    @Test(
-        "tm06: a server that says Retry-After is asked no earlier, unless a person asks; a short one shortens nothing"
-    )
+    @Test("tm06: Retry-After delays the next fetch, except by command; a short one shortens no pause")
     func retryAfter() {
         for (wait, least) in [(Duration.seconds(7_200), 7_200), (.seconds(1), 60)] {
             var bench = MachineBench()
@@ -217,7 +209,7 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(76)).fetches == 1)
     }
 
-    @Test("tm02: a default file that is read again takes over where it rules, and waits where it does not")
+    @Test("tm02: a default file that was read again takes over if the default is in force, else it waits")
     func rereadDefault() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -242,7 +234,7 @@ struct RefreshTests {
         #expect(early.source == .standard && early.version == 2)
     }
 
-    @Test("tm07: every refresh begins, and ends with one result; a first start offline gives these two")
+    @Test("tm07: every refresh has a start and one result; so has a first start without network")
     func firstStartOffline() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -254,7 +246,7 @@ struct RefreshTests {
     }
 
     @Test(
-        "tm07: each result is told with its type, and the reason of a refusal is its own",
+        "tm07: each result has its type, and each refusal its own reason",
         arguments: RefreshResult.allCases)
     func results(_ result: RefreshResult) {
         var bench = open()
@@ -274,7 +266,7 @@ struct RefreshTests {
         #expect((bench.machine.problem == nil) == (result == .success))
     }
 
-    @Test("tm08: a version below the saved one is refused, also when the saved copy itself is damaged")
+    @Test("tm08: a version below the saved one is refused, even if the saved copy is damaged")
     func rollback() {
         var bench = open()
         bench.handle(.refresh)
@@ -291,7 +283,7 @@ struct RefreshTests {
         #expect(damaged.source == .network && damaged.version == 5)
     }
 
-    @Test("tm08: going back is the old content under a higher version; one version has one content")
+    @Test("tm08: a rollback is old content under a higher version; a version has one content")
     func goingBack() {
         var bench = open()
         bench.handle(.refresh)
@@ -303,7 +295,7 @@ struct RefreshTests {
         #expect(bench.version == 6)
     }
 
-    @Test("tm08: the version in force never sinks, whatever comes")
+    @Test("tm08: in random sequences the version in force never decreases")
     func neverBack() {
         var random = SplitMix64(seed: Seeds.one(88))
         for run in 0..<1000 {
@@ -322,7 +314,7 @@ struct RefreshTests {
     }
 
     @Test(
-        "tm08: an expired document is not taken; one that expires gives way to the default, and a fetch begins"
+        "tm08: an expired document is not accepted; if one expires, the default replaces it and a fetch begins"
     )
     func expiry() {
         var bench = MachineBench()
@@ -348,7 +340,7 @@ struct RefreshTests {
     }
 
     @Test(
-        "tm08: nothing expires while the clock cannot be trusted; a clock that was set is noticed within the hour"
+        "tm08: nothing expires while the clock is not trusted; a clock that was set is noticed within an hour"
     )
     func clocks() {
         var bench = MachineBench()
@@ -365,7 +357,7 @@ struct RefreshTests {
         #expect(bench.source == .standard)
     }
 
-    @Test("tm06: a clock that was set back puts off no fetch: not by other settings, and not at a start")
+    @Test("tm06: a clock that was set back delays no fetch, neither after a reload nor at a start")
     func clockSetBack() {
         var bench = open()
         bench.time.step(to: bench.time.wallTime - .seconds(10 * 86_400))
@@ -379,7 +371,8 @@ struct RefreshTests {
         #expect(started.handle(started.saved(5, age: .zero - .seconds(10 * 86_400))).fetches == 1)
     }
 
-    @Test("tm16: a draft of any version rules for its time; what arrives meanwhile rules after it")
+    @Test(
+        "tm16: a draft of any version is in force for its time; a document that arrives meanwhile follows it")
     func preview() {
         var bench = open()
         let effects = bench.handle(.preview(MachineBench.copy(2, "draft"), .seconds(600)))
@@ -396,7 +389,8 @@ struct RefreshTests {
         #expect(bench.version == 6 && bench.source == .network)
     }
 
-    @Test("tm16: a draft is ended by command; ending none changes nothing; a draft never counts as seen")
+    @Test(
+        "tm16: a draft is ended by command, which is harmless without one; a draft's version does not count")
     func endPreview() {
         var bench = open()
         #expect(bench.handle(.endPreview).isEmpty)

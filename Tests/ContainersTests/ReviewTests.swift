@@ -15,7 +15,7 @@ struct ReviewTests {
         }
     }
 
-    @Test("several mistakes at once, each with line and column")
+    @Test("several mistakes are reported at once, each with line and column")
     func several() {
         let found = found(
             """
@@ -41,7 +41,7 @@ struct ReviewTests {
         #expect(found.contains { $0.hasPrefix("3:35 ") }, "\(found)")
     }
 
-    @Test("a text that is not JSON is reported where it stops being JSON")
+    @Test("text that is not JSON is reported at the position where JSON ends")
     func syntax() {
         for (text, place) in [
             ("{\"id\": \"A\",\n \"version\": 1,\n \"values\": {\"a\": 1,}}", "3:20"),
@@ -56,7 +56,7 @@ struct ReviewTests {
         }
     }
 
-    @Test("a byte that is not UTF-8 is reported where it stands")
+    @Test("a byte that is not UTF-8 is reported with its position")
     func notUTF8() {
         for (bytes, place) in [
             (Array("{\"id\": \"A\",\n \"version\": \"".utf8) + [0xFF] + Array("\"}".utf8), [2, 14]),
@@ -67,7 +67,7 @@ struct ReviewTests {
         }
     }
 
-    @Test("an expired document is a mistake where the time is known")
+    @Test("an expired document is a mistake if the time is known")
     func expired() {
         let text = "{\"id\": \"A\", \"version\": 1,\n \"expires\": \"2026-11-29T07:00:00Z\"}"
         let end = Timestamp(milliseconds: 1_795_935_600_000)

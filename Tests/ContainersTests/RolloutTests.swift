@@ -14,7 +14,7 @@ struct RolloutTests {
     }
 
     @Test(
-        "tm15: a rollout reaches its share of the machines, always the same ones, a smaller one within a larger one"
+        "tm15: a rollout reaches its share of the machines, and a smaller share is contained in a larger one"
     )
     func tm15_shares() throws {
         let hosts = (0..<1000).map { "web\($0).example.com" }
@@ -29,9 +29,7 @@ struct RolloutTests {
         #expect(try hosts.filter { try holds("10", on: $0, id: "GTM-2") } != tenth)
     }
 
-    @Test(
-        "tm08: a document for a share of the machines leaves the others with what they have, until it is for all"
-    )
+    @Test("tm08: a document for a share of the machines leaves the others with theirs, until it is for all")
     func tm08_wholeDocument() {
         func copy(_ version: Int, _ percent: Double?) -> ContainerCopy {
             ContainerCopy(
@@ -72,7 +70,7 @@ struct RolloutTests {
         #expect(new.version == 7 && new.machine.heldBack == nil && new.effects.results.last?.1 == .version)
     }
 
-    @Test("tm15: a rollout that is no share, or by something unknown, is refused")
+    @Test("tm15: a rollout with an invalid share or key is refused")
     func tm15_mistakes() {
         for mistake in ["101", "-1", "\"10\""] {
             #expect(throws: ContainerError.self) { try holds(mistake, on: "a") }

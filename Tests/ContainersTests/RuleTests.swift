@@ -67,13 +67,13 @@ struct RuleTests {
         Case(#""greater": {"macro": "event"}"#, "1", false),
     ]
 
-    @Test("tm12: each predicate, with negate and ignore_case", arguments: cases)
+    @Test("tm12: each predicate works, with negate and ignore_case", arguments: cases)
     func tm12_predicates(_ example: Case) throws {
         #expect(try holds(example.condition, example.value) == example.holds)
     }
 
     @Test(
-        "tm12: conditions of one rule all hold; a tag fires by any of its rules, and not while a blocking one holds"
+        "tm12: all conditions of a rule must hold; a tag fires by any of its rules, unless a blocking rule holds"
     )
     func tm12_rulesAndBlocking() throws {
         let trial = try Trial(
@@ -96,7 +96,7 @@ struct RuleTests {
         #expect(trial.apply(#"{"name":"Other","properties":{"Category":"Music"}}"#).tags == [])
     }
 
-    @Test("tm17: containers apply in their order, each to what those before left")
+    @Test("tm17: containers apply in their order, each to the result of those before")
     func tm17_order() throws {
         let rename = """
             {"id": "A", "version": 1, "rules": {"old": {"conditions": [{"macro": "event", "equals": "old"}]}},
@@ -112,7 +112,7 @@ struct RuleTests {
         #expect(other.line == #"{"name":"new"}"#)
     }
 
-    @Test("within one container rules see the event as it came, whatever tags have done by then")
+    @Test("rules of a container see the event as it arrived, whatever its tags have changed")
     func rulesSeeTheEventAsItCame() throws {
         let trial = try Trial(
             """
@@ -128,7 +128,7 @@ struct RuleTests {
     }
 
     @Test(
-        "a name that no rule asks for concerns nothing; a container that reads the data layer sees all events"
+        "a name in no rule concerns no container, but a container that reads the data layer sees all events"
     )
     func names() throws {
         func concerns(_ trial: Trial, _ name: String) -> Bool {
@@ -145,7 +145,7 @@ struct RuleTests {
         #expect(concerns(byLayer, "other"))
     }
 
-    @Test("only a macro of the data layer that some tag may come to read sends every event through the rules")
+    @Test("only a data layer macro that some tag can read sends every event through the rules")
     func layersThatNobodyReads() throws {
         func concerned(_ members: String) throws -> Bool {
             let trial = try Trial(
@@ -180,7 +180,7 @@ struct RuleTests {
         }
     }
 
-    @Test("a function is asked only where no other condition of its rule decides, wherever it stands")
+    @Test("a function is called only if no other condition of its rule decides, in any order")
     func functionsComeLast() throws {
         let trial = try Trial(
             """

@@ -16,7 +16,7 @@ struct SchemaTests {
         return try ContainerDocument(reading: [UInt8](try Data(contentsOf: file)))
     }
 
-    @Test("the worked example is a document, and its own tests pass")
+    @Test("the worked example is valid, and its own tests pass")
     func exampleTestsPass() throws {
         let document = try example()
         #expect(document.tests.count == 6)
@@ -30,7 +30,7 @@ struct SchemaTests {
         }
     }
 
-    @Test("a test that is not kept says what is otherwise")
+    @Test("a failing test of a document says how the result differs")
     func failingTests() throws {
         let text = Trial.document(
             """
@@ -111,7 +111,7 @@ struct SchemaTests {
         ),
     ]
 
-    @Test("the shipped schema says the same as the reader, for what a schema can see")
+    @Test("the shipped schema agrees with the reader, as far as a schema can")
     func schemaAgrees() throws {
         let schema = Self.root.appending(path: "etc/container.schema.json").path
         let documents =
@@ -129,7 +129,7 @@ struct SchemaTests {
         }
     }
 
-    @Test("the schema and the page of documents know every predicate and every macro that the reader knows")
+    @Test("the schema and the documentation list every predicate and macro that the reader knows")
     func schemaIsComplete() throws {
         let page = try String(
             contentsOf: Self.root.appending(path: "docs/container-documents.md"), encoding: .utf8)

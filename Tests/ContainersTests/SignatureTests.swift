@@ -9,7 +9,7 @@ import Testing
 struct SignatureTests {
     private let document = Array(#"{"id":"GTM-1234","version":7}"#.utf8)
 
-    @Test("tm08: a signed document verifies by its key, byte for byte, and by no other")
+    @Test("tm08: a signed document verifies with its key only, byte for byte")
     func verifies() throws {
         let key = try SigningKey.generate()
         let file = try SignedDocument(signing: document, with: [key]).bytes
@@ -21,7 +21,7 @@ struct SignatureTests {
         #expect(throws: ContainerError.self) { try read.verify(by: []) }
     }
 
-    @Test("tm08: whichever bit of the document or the signature is changed, it is refused")
+    @Test("tm08: a document or signature with any bit changed is refused")
     func everyBitCounts() throws {
         let key = try SigningKey.generate()
         let file = try SignedDocument(signing: document, with: [key]).bytes
@@ -34,7 +34,7 @@ struct SignatureTests {
     }
 
     @Test(
-        "tm16: a signature for previews is none for publication, nor the other way round, whatever the first line says"
+        "tm16: a signature for previews is not valid for publication, nor the reverse, whatever the first line says"
     )
     func purposes() throws {
         let key = try SigningKey.generate()
@@ -54,7 +54,7 @@ struct SignatureTests {
     }
 
     @Test(
-        "tm08: keys are rotated: a document signed by both is taken by agents that know either, and by those with both"
+        "tm08: keys can be rotated: a document with two signatures is accepted by agents that have either key"
     )
     func rotation() throws {
         let old = try SigningKey.generate()
@@ -67,7 +67,7 @@ struct SignatureTests {
     }
 
     @Test(
-        "tm08: what is not signed says so, in one line",
+        "tm08: an unsigned document is reported in one line",
         arguments: [
             "", "{}", #"{"id":"GTM-1234","version":7}"#, "Spoolship-Container-Signature: ed25519\n{}",
             "Spoolship-Container-Signature: ed25519 AAAA\n{}", "Spoolship-Container-Signature: rsa AAAA\n{}",
@@ -83,7 +83,7 @@ struct SignatureTests {
         }
     }
 
-    @Test("a key is kept in a file of its owner alone, is read again, and never replaces another")
+    @Test("a key is stored in a file of its owner only, can be read again, and never replaces another")
     func keyFile() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/key.pem"
@@ -113,7 +113,7 @@ struct SignatureTests {
         #expect { try SigningKey.load(path) } throws: { ($0 as? SigningError)?.code == .badKey }
     }
 
-    @Test("the public key is what the configuration takes: 44 characters; anything else is none")
+    @Test("the public key has the 44 characters that the configuration accepts; anything else is refused")
     func publicKeys() throws {
         let key = try SigningKey.generate().publicKey
         #expect(key.text.utf8.count == 44)

@@ -22,7 +22,7 @@ struct TagTests {
     }
 
     @Test(
-        "tm15: ship names the destinations; what several tags name adds up; without one the configuration decides"
+        "tm15: ship names destinations, and those of several tags add up; without one the configuration decides"
     )
     func tm15_ship() throws {
         let two = try trial(
@@ -31,7 +31,7 @@ struct TagTests {
         #expect(try trial(#""type": "discard""#).apply(#"{"name":"n"}"#).destinations == nil)
     }
 
-    @Test("tm15: discard ends it, under the rule's name")
+    @Test("tm15: discard ends an event, counted under the rule's name")
     func tm15_discard() throws {
         let trial = try trial(#""type": "discard""#, #""type": "prioritise", "priority": "critical""#)
         let outcome = trial.apply(#"{"name":"n"}"#)
@@ -40,7 +40,7 @@ struct TagTests {
     }
 
     @Test(
-        "tm15: sample keeps its share, the same events for the same key, and a smaller share within a larger one"
+        "tm15: sample keeps its share, the same events for the same key; a smaller share is within a larger one"
     )
     func tm15_sample() throws {
         let user = #""user": {"type": "event_property", "path": "user"}"#
@@ -126,13 +126,13 @@ struct TagTests {
     ]
 
     @Test(
-        "tm15: set, rename, redact and hash change their members and leave the rest byte for byte",
+        "tm15: set, rename, redact and hash change their members and leave the other bytes unchanged",
         arguments: edits)
     func tm15_edits(_ edit: Edit) throws {
         #expect(try line(edit.before, edit.tag) == edit.after)
     }
 
-    @Test("tm15: tags act in their order, each on what those before left")
+    @Test("tm15: tags act in their order, each on the result of those before")
     func tm15_order() throws {
         let line = try line(
             #"{"name":"n","a":1}"#, #""type": "rename", "path": "a", "to": "b""#,
@@ -140,7 +140,7 @@ struct TagTests {
         #expect(line == #"{"name":"n","c":2}"#)
     }
 
-    @Test("tm15: an event keeps a name and its id, whatever a document says")
+    @Test("tm15: an event keeps a name and its id, whatever a document does")
     func tm15_nameAndID() throws {
         let refused = [
             #""type": "set", "path": "id", "value": "x""#, #""type": "set", "path": "name", "value": """#,
@@ -158,7 +158,7 @@ struct TagTests {
         #expect(byMacro.engine.counts.problems[.badName, default: 0] == 2)
     }
 
-    @Test("tm15: prioritise, either way")
+    @Test("tm15: prioritise raises and lowers the priority")
     func tm15_prioritise() throws {
         let critical = try trial(#""type": "prioritise", "priority": "critical""#)
         #expect(critical.apply(#"{"name":"n"}"#).priority == .critical)
@@ -166,7 +166,7 @@ struct TagTests {
         #expect(normal.apply(#"{"name":"n"}"#, priority: .critical).priority == .normal)
     }
 
-    @Test("tm15: throttle keeps so many in a period, for each key of its own, across a restart")
+    @Test("tm15: throttle keeps a number of events in a period, for each of its keys, across a restart")
     func tm15_throttle() throws {
         let tag = #""type": "throttle", "events": 3, "seconds": 60, "key": {"macro": "u"}"#
         let macro = #""u": {"type": "event_property", "path": "u"}"#
@@ -194,9 +194,7 @@ struct TagTests {
         #expect((1000...1030).contains(many))
     }
 
-    @Test(
-        "tm15: an app that uses up a throttle's keys takes none from another, whose keys are its own, also after a restart"
-    )
+    @Test("tm15: an app that exhausts a throttle's keys takes none from another app, also after a restart")
     func tm15_throttleOfApps() throws {
         let tag = #""type": "throttle", "events": 10, "seconds": 86400, "key": {"macro": "u"}"#
         let macro = #""u": {"type": "event_property", "path": "u"}"#
@@ -223,7 +221,7 @@ struct TagTests {
         #expect(kept(later, "c", 0..<7, each: 12) == 70)
     }
 
-    @Test("tm15: function asks for a call, with parameters from the event; others of the same event go on")
+    @Test("tm15: function requests a call with parameters from the event; other calls of the event go ahead")
     func tm15_function() throws {
         let trial = try trial(
             #""type": "function", "function": "notify", "parameters": {"what": {"macro": "event"}}"#,

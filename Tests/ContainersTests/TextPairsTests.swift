@@ -3,7 +3,7 @@ import Testing
 
 @testable import Containers
 
-@Suite("Pairs of bytes that tell what a text lacks")
+@Suite("Pairs of bytes that prove a text lacks something")
 struct TextPairsTests {
     private let alphabet = ["a", "b", "A", "B", "k", "K", "0", "1", "-", " ", "é", "\u{212A}", "ſ", "s", "."]
 
@@ -22,7 +22,8 @@ struct TextPairsTests {
     }
 
     @Test(
-        "a text lacks nothing of a part that it holds, in capitals or not", arguments: [1, 2, 3] as [UInt64])
+        "a text is never said to lack a part that it contains, in capitals or not",
+        arguments: [1, 2, 3] as [UInt64])
     func partsAreNotMissed(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<5_000 {
@@ -36,7 +37,7 @@ struct TextPairsTests {
         }
     }
 
-    @Test("most texts that do not hold a part lack some of it")
+    @Test("most texts without a part are said to lack it")
     func missingPartsAreTold() {
         let names = (0..<200).map { "holiday-\($0).avi" }
         #expect(names.count { pairs($0).lacks(required("unwanted-7")) } == 200)
@@ -65,7 +66,7 @@ struct TextPairsTests {
         }
     }
 
-    @Test("a text lacks nothing of an expression that is found in it", arguments: [4, 5, 6] as [UInt64])
+    @Test("a text is never said to lack an expression that matches it", arguments: [4, 5, 6] as [UInt64])
     func expressionsAreNotMissed(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var found = 0
@@ -87,7 +88,7 @@ struct TextPairsTests {
     }
 
     @Test(
-        "what an expression cannot do without is found in it",
+        "the pairs that an expression requires are found in it",
         arguments: [
             ("^unwanted-[a-z]+7", "unwanted-"), ("error.*timeout", "errortimeout"),
             ("(?i)PayMent", "payment"),

@@ -10,7 +10,7 @@ struct TextTests {
     private static let composed = "\u{e9}"
     private static let decomposed = "e\u{301}"
 
-    @Test("tm12: é and e with an accent behind it are different texts, for every predicate")
+    @Test("tm12: é and e with a combining accent are different texts, for every predicate")
     func predicates() throws {
         for predicate in ["equals", "contains", "starts_with", "ends_with", "matches"] {
             let trial = try Trial(
@@ -22,7 +22,7 @@ struct TextTests {
         }
     }
 
-    @Test("tm11: members of the data layer whose names differ in their form only are two")
+    @Test("tm11: data layer members whose names differ only in Unicode form are two members")
     func layer() throws {
         let trial = try Trial(
             "\"macros\": {\"c\": {\"type\": \"data_layer\", \"path\": \"\(Self.composed)\"}, \"d\": {\"type\": \"data_layer\", \"path\": \"\(Self.decomposed)\"}}, \"rules\": {\"all\": {\"conditions\": []}}, \"tags\": [{\"name\": \"c\", \"type\": \"set\", \"path\": \"c\", \"value\": {\"macro\": \"c\"}, \"rules\": [\"all\"]}, {\"name\": \"d\", \"type\": \"set\", \"path\": \"d\", \"value\": {\"macro\": \"d\"}, \"rules\": [\"all\"]}]"
@@ -36,7 +36,7 @@ struct TextTests {
         #expect(Array(line.utf8) == Array("{\"name\":\"n\",\"c\":\"\(Self.decomposed)\",\"d\":2}".utf8))
     }
 
-    @Test("tm14: calls whose parameters differ in their form only are two")
+    @Test("tm14: calls whose parameters differ only in Unicode form are two calls")
     func calls() {
         let calls = [Self.composed, Self.decomposed].map {
             FunctionCall(function: "f", parameters: ["v": .string($0)])
@@ -45,7 +45,7 @@ struct TextTests {
         #expect(calls[0] != calls[1])
     }
 
-    @Test("tm12: ignore_case folds each code point by itself: ς, σ and Σ are one, ß and ss are two")
+    @Test("tm12: ignore_case folds each code point alone: ς, σ and Σ are equal, ß and ss are different")
     func folding() {
         func folded(_ text: String) -> String {
             String(decoding: Array(text.utf8).withUnsafeBufferPointer { Comparand.folded($0) }, as: UTF8.self)
@@ -62,7 +62,7 @@ struct TextTests {
         }
     }
 
-    @Test("tm12: folding agrees with that of RE2, for every code point that folds")
+    @Test("tm12: folding agrees with RE2, for every code point that folds")
     func foldingAgrees() throws {
         var count = 0
         for value in UInt32(0x80)...0x1_FFFF {

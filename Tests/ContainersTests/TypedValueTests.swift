@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Typed values")
 struct TypedValueTests {
-    @Test("tm09: a value is converted where that is exact; otherwise it counts as missing")
+    @Test("tm09: a value is converted if that is exact; otherwise it counts as missing")
     func conversions() {
         let cases: [(JSONValue, TypedValue, JSONValue?)] = [
             ("text", .string, "text"), (12, .string, "12"), (.double(0.5), .string, "0.5"),
@@ -21,7 +21,7 @@ struct TypedValueTests {
         for (value, type, wanted) in cases { #expect(type.convert(value) == wanted, "\(value) as \(type)") }
     }
 
-    @Test("tm09: what is missing gives the type's standard value")
+    @Test("tm09: a missing value gives the standard value of its type")
     func standards() {
         #expect(TypedValue.allCases.map(\.standard) == ["", 0, .double(0), false])
     }

@@ -64,7 +64,7 @@ struct WhenTests {
         }
     }
 
-    @Test("an expression holds as its terms do, each by itself a rule with a condition")
+    @Test("an expression holds exactly if its terms do, each as a rule with one condition")
     func agreesWithConditions() throws {
         let seed = Seeds.one(13)
         var random = SplitMix64(seed: seed)
@@ -113,7 +113,7 @@ struct WhenTests {
     private static let paid =
         #""when":"name == 'Order paid' && (properties.amount > 100 || country in ['DE', 'AT'])""#
 
-    @Test("an expression of one line replaces eight; other names cost a look-up; trials explain each term")
+    @Test("an expression replaces eight lines; other names cost one look-up; trials explain each term")
     func example() throws {
         let trial = try Trial("\"tags\":[{\"name\":\"large\",\"type\":\"discard\",\(Self.paid)}]")
         for (event, isDiscarded) in [

@@ -41,7 +41,7 @@ struct WrittenRuleTests {
     }
 
     @Test(
-        "levels compare by severity, in the words of any logger; an event without a level satisfies no order",
+        "levels compare by severity, in the words of any logger; without a level no comparison holds",
         arguments: [
             ("level < 'info'", ["trace", "debug"]),
             ("level <= 'info'", ["trace", "debug", "info", "notice"]),
@@ -65,7 +65,7 @@ struct WrittenRuleTests {
         #expect(try !holds("level < 'info'", #"{"name":"log","level":30}"#))
     }
 
-    @Test("sizes compare as bytes; file, message and app are names of a condition")
+    @Test("sizes compare as bytes; `file`, `message` and `app` are names in conditions")
     func names() throws {
         let big = #"{"name":"log","properties":{"size":2000000},"msg":"user logged in"}"#
         #expect(try holds("properties.size > '1.5MB'", big))
@@ -78,7 +78,7 @@ struct WrittenRuleTests {
         #expect(try holds("app == 'shop' && !(file ends_with '.json')", big))
     }
 
-    @Test("each action is the engine's tag of that name, for events and for records")
+    @Test("each action is the engine's tag of that name, for events and records")
     func actions() throws {
         let record = #"{"level":"warn","msg":"ann@example.com paid","user":"ann","tmp":1,"name":"log"}"#
         func line(_ actions: (String, JSONValue)...) throws -> String {
@@ -104,7 +104,7 @@ struct WrittenRuleTests {
         #expect(try !line(("rename", ["user": "customer"]), ("redact", ["user"])).contains("ann\""))
     }
 
-    @Test("sample and throttle decide by a name, so that events of one value stay together")
+    @Test("sample and throttle decide by a member, so that events with equal values stay together")
     func rates() throws {
         var sampled = rule("r", nil, ("sample", .double(0.5)))
         sampled.by = "properties.user"
@@ -124,7 +124,7 @@ struct WrittenRuleTests {
         #expect(fate("a") == .discarded(reason: "rule/r"))
     }
 
-    @Test("rules act in their order; conditions look at the event as it came; each is counted by its name")
+    @Test("rules act in their order on the event as it arrived; each is counted under its name")
     func orderAndCounts() throws {
         let engine = try engine(
             rule("prod", nil, ("set", ["env": "prod"]), ("remove", ["tmp"])),
@@ -138,7 +138,7 @@ struct WrittenRuleTests {
         #expect(engine.counts.fired == ["rule": 5])
     }
 
-    @Test("published documents act after the rules, on what these leave; their tags count under no rule")
+    @Test("published documents act after the rules, on their result, and count under no rule")
     func beforeContainers() throws {
         let rules = try #require(
             try WrittenRules.compile([rule("env", nil, ("set", ["env": "prod"]))], facts: AgentFacts()))
@@ -176,7 +176,7 @@ struct WrittenRuleTests {
         Wrong(action: "remove", value: ["name"], key: "remove", message: "name must stay"),
     ]
 
-    @Test("a mistake names its rule, key and column, and says what to write")
+    @Test("a mistake is reported with rule, key and column, and what to write")
     func mistakes() throws {
         for wrong in WrittenRuleTests.wrong {
             let good = WrittenRule(name: "good", actions: [.init("set", ["a": 1])])
@@ -188,9 +188,7 @@ struct WrittenRuleTests {
         }
     }
 
-    @Test(
-        "all rules are judged, not only the first wrong one; a rule must do something, and discard stands alone"
-    )
+    @Test("all rules are checked, not only up to a mistake; a rule needs an action, and discard stands alone")
     func allMistakes() {
         let rules = [
             WrittenRule(name: "a", when: "x", actions: [.init("discard", true)]),
@@ -206,9 +204,7 @@ struct WrittenRuleTests {
         #expect(found.allSatisfy { !$0.isWarning })
     }
 
-    @Test(
-        "a discard that asks for a hidden member of the data layer is a mistake, and a published one discards nothing"
-    )
+    @Test("a discard on a hidden data layer member is a mistake in a rule, and inert in a published document")
     func discardOnHidden() throws {
         let hide = rule("hide", nil, ("redact", ["properties.email"]))
         for when in ["!(data_layer.email == 'x')", "data_layer.email == null"] {
@@ -234,7 +230,7 @@ struct WrittenRuleTests {
         #expect(known == [])
     }
 
-    @Test("a redaction that has a condition is named with it, one that always holds is not")
+    @Test("a redaction with a condition is listed with it; an unconditional one is not")
     func conditionalHiding() throws {
         let rules = [
             rule("always", nil, ("redact", ["properties.email"])),
