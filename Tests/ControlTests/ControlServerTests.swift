@@ -36,7 +36,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("a body beyond the bound is refused")
+    @Test("a body beyond the limit is refused")
     func largeBody() async throws {
         var routes = ControlRoutes()
         routes.add("POST", "/v1/echo") { .json(["size": .integer($0.body.count)]) }
@@ -48,7 +48,8 @@ struct ControlServerTests {
         }
     }
 
-    @Test("the socket belongs to owner and group; a dead one is replaced, a live one and other files are not")
+    @Test(
+        "the socket belongs to owner and group; a dead socket is replaced, a live one or another file is not")
     func socketFile() async throws {
         try await withControlServer(ControlRoutes()) { (client, _) async throws in
             var status = stat()
@@ -77,7 +78,7 @@ struct ControlServerTests {
         #expect(throws: ControlError.self) { try ControlClient(socket: long).request("GET", "/") }
     }
 
-    @Test("who may not ask is told so")
+    @Test("a client without permission gets an answer that says so")
     func peerIsChecked() async throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/s"
@@ -97,7 +98,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("a waiting request is cancelled when its client goes away, and the server goes on")
+    @Test("a waiting request is cancelled when its client disconnects, and the server continues")
     func clientGone() async throws {
         let waiting = Mutex(false)
         let cancelled = Mutex(false)
@@ -122,7 +123,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("a streaming answer arrives whole, however slowly it is read")
+    @Test("a streamed answer arrives as a whole, however slowly it is read")
     func stream() async throws {
         var routes = ControlRoutes()
         routes.add("GET", "/v1/tap") { request in
@@ -178,7 +179,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("a client gives up on an agent that does not begin its answer, and on one that stands still in it")
+    @Test("a client gives up on an agent that does not begin its answer, or stops in the middle of it")
     func standingStill() async throws {
         var routes = ControlRoutes()
         routes.add("GET", "/v1/never") { _ in
@@ -209,7 +210,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("the end of the agent ends waiting requests and streams")
+    @Test("waiting requests and streams end with the agent")
     func stopWhileWaiting() async throws {
         let waiting = Mutex(0)
         let ended = Mutex(0)
@@ -236,7 +237,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("no agent, no permission and a stranger are told apart")
+    @Test("a missing agent, a missing permission and a foreign program have different messages")
     func clientErrors() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/s"

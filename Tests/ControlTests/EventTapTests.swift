@@ -15,7 +15,7 @@ struct EventTapTests {
         await watcher.next().map { String(decoding: $0.lines, as: UTF8.self) }
     }
 
-    @Test("watchers see what they asked for, others cost nothing")
+    @Test("watchers see what they requested, and other events cost nothing")
     func filters() async {
         let tap = EventTap()
         #expect(!tap.isWatched)
@@ -37,7 +37,7 @@ struct EventTapTests {
         #expect(!tap.isWatched)
     }
 
-    @Test("a slow watcher misses events and is told how many")
+    @Test("a slow watcher misses events, and gets their number")
     func slowWatcher() async {
         let tap = EventTap()
         let watcher = tap.add(.init())
@@ -51,7 +51,7 @@ struct EventTapTests {
         #expect(await next(watcher) == "{}\n")
     }
 
-    @Test("over the socket events arrive as they pass, and the tap closes when the client goes away")
+    @Test("over the socket events arrive as they pass, and the tap closes when the client disconnects")
     func overTheSocket() async throws {
         let tap = EventTap()
         var routes = ControlRoutes()

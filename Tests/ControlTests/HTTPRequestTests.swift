@@ -32,9 +32,7 @@ struct HTTPRequestTests {
         }
     }
 
-    @Test(
-        "what is no request, or can be read in two ways, is refused with JSON: 400 and their like, never HTML"
-    )
+    @Test("invalid and ambiguous requests are refused with 4xx and JSON, never HTML")
     func refusals() async throws {
         let host = "Host: x\r\n"
         let cases: [(String, Int)] = [
@@ -72,8 +70,7 @@ struct HTTPRequestTests {
         }
     }
 
-    @Test(
-        "what is a request is answered: absolute form, chunks, keeping alive, one after the other in one go")
+    @Test("valid requests are answered: absolute form, chunks, keep-alive, pipelining")
     func requests() async throws {
         let cases = [
             (
@@ -105,9 +102,7 @@ struct HTTPRequestTests {
         #expect(head[1].hasPrefix("HTTP/1.1 204 "))
     }
 
-    @Test(
-        "the stats port answers to addresses, localhost, its own name and configured ones, and to no other (DNS rebinding)"
-    )
+    @Test("the stats port accepts Host headers with addresses, localhost, its name and configured names only")
     func hosts() async throws {
         try await withLoop("hosts") { loop in
             let server = StatsServer(on: loop, names: ["Web1.example.com"])
@@ -130,7 +125,7 @@ struct HTTPRequestTests {
         }
     }
 
-    @Test("who is not known to the kernel is refused where the kernel must say who asks")
+    @Test("if the kernel must identify clients, a client that it does not know is refused")
     func peerIsNeeded() async throws {
         try await withLoop("peers") { loop in
             let server = HTTPServer(
@@ -150,7 +145,7 @@ struct HTTPRequestTests {
         }
     }
 
-    @Test("a request that trickles is cut after its whole time with 408, a silent connection after its own")
+    @Test("a slow request ends after the time for a request with 408, a silent connection after its own time")
     func wholeTime() async throws {
         try await withLoop("slow") { loop in
             var options = HTTPServerOptions()
@@ -186,11 +181,9 @@ struct HTTPRequestTests {
     }
 }
 
-@Suite("Ports that ask themselves", .timeLimit(.minutes(1)))
+@Suite("Ports that probe themselves", .timeLimit(.minutes(1)))
 struct SelfAnsweringTests {
-    @Test(
-        "a control socket that was removed, or that another process's took the place of, does not answer; it is made anew"
-    )
+    @Test("a control socket that was removed or replaced is found not to answer, and opened again")
     func removedSocket() async throws {
         let directory = try TemporaryDirectory()
         try await withLoop { loop in
@@ -208,9 +201,7 @@ struct SelfAnsweringTests {
         }
     }
 
-    @Test(
-        "a stats port answers itself, also when it is full of silent connections; one that was closed does not"
-    )
+    @Test("a stats port answers its own probe, even when full of silent connections; a closed one does not")
     func statsPort() async throws {
         try await withLoop { loop in
             let server = StatsServer(on: loop)

@@ -27,7 +27,7 @@ struct HostileClientTests {
     }
 
     @Test(
-        "33, 64, 500 connections opened and closed together: the next scrape is answered",
+        "after 33, 64 or 500 connections opened and closed at once, the next scrape is answered",
         arguments: [33, 64, 500])
     func openedAndClosed(count: Int) async throws {
         try await withStatsPort { port, _ in
@@ -39,7 +39,7 @@ struct HostileClientTests {
         }
     }
 
-    @Test("connections that are kept open and say nothing hold nobody up", arguments: [32, 40, 500])
+    @Test("silent open connections block no other client", arguments: [32, 40, 500])
     func keptOpen(count: Int) async throws {
         try await withStatsPort { port, _ in
             let clients = try (0..<count).map { _ in try Client(port: port) }
@@ -50,7 +50,7 @@ struct HostileClientTests {
     }
 
     @Test(
-        "whose request has come is answered, although a crowd came before the port looked",
+        "a request that has arrived is answered, although many connections arrived before it was read",
         arguments: [64, 500])
     func requestInACrowd(count: Int) async throws {
         try await withStatsPort { port, loop in
@@ -75,7 +75,9 @@ struct HostileClientTests {
         }
     }
 
-    @Test("clients that trickle a byte at a time hold nobody up, and are cut after a request's whole time")
+    @Test(
+        "clients that send a byte at a time block no other, and are disconnected after the time for a request"
+    )
     func tricklers() async throws {
         try await withStatsPort { port, _ in
             let request = Array("GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ".utf8)
@@ -88,7 +90,7 @@ struct HostileClientTests {
         }
     }
 
-    @Test("half-closed clients, with and without a whole request, hold nobody up; a whole one is answered")
+    @Test("half-closed clients block no other, and are answered if their request is complete")
     func halfClosed() async throws {
         try await withStatsPort { port, _ in
             let silent = try (0..<20).map { _ in try Client(port: port) }
@@ -104,7 +106,7 @@ struct HostileClientTests {
         }
     }
 
-    @Test("clients that never read their answers hold nobody up")
+    @Test("clients that never read their answers block no other")
     func neverReading() async throws {
         try await withStatsPort { port, _ in
             let request = Array(

@@ -27,7 +27,7 @@ struct StatsServerTests {
         try runShell("curl -s --max-time 20 \(arguments)").output
     }
 
-    @Test("metrics come in the format that is asked for, and promtool likes them")
+    @Test("metrics are in the requested format, and promtool accepts them")
     func metrics() async throws {
         try await withServer { (address, _) async throws in
             let plain = try curl("-i \(address)/metrics")
@@ -43,7 +43,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("health is being alive; readiness judges, and says why not")
+    @Test("/healthz answers while the agent runs; /readyz judges, with reasons")
     func readiness() async throws {
         let obstacles = Mutex<[String]>([])
         try await withServer(obstacles: { obstacles.withLock { $0 } }) {
@@ -60,7 +60,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("a crowd gets the answers of the same second again; those of the next one are new")
+    @Test("many clients share the answers of a second; the next second has new ones")
     func crowd() async throws {
         let asked = Mutex(0)
         let time = ManualTime()
@@ -79,7 +79,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("it only tells: other methods, paths and oversized requests are refused")
+    @Test("the port is read-only: other methods and paths, and oversized requests, are refused")
     func refusals() async throws {
         try await withServer { (address, _) async throws in
             let status = "-o /dev/null -w '%{http_code}'"
@@ -98,7 +98,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("the status page is one page that may load nothing from outside")
+    @Test("the status page is one page that loads nothing from other servers")
     func page() async throws {
         try await withServer(page: { "<!doctype html><title>Spoolship</title>" }) {
             (address, _) async throws in
@@ -109,7 +109,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("a port in use, and an address that is none, say what to do")
+    @Test("messages about a used port and an invalid address say what to do")
     func badAddresses() async throws {
         try await withServer { (address, loop) async throws in
             let taken = try #require(UInt16(address.split(separator: ":")[2]))
@@ -136,7 +136,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("too few file descriptors are named as such, with the limit to raise")
+    @Test("too few file descriptors are reported as such, with the limit to raise")
     func descriptors() {
         #expect(
             StatsServer.failure(SystemError("socket", number: EMFILE), at: "127.0.0.1", port: 9464).message
@@ -147,7 +147,7 @@ struct StatsServerTests {
                 == "[::1]:9464 is not listened on: this machine has no file left to open; raise fs.file-max")
     }
 
-    @Test("a client that sends half a request is closed, and the number of connections is bounded")
+    @Test("a client that sends half a request is disconnected, and the number of connections is limited")
     func boundedConnections() async throws {
         try await withLoop { loop in
             let options = HTTPServerOptions(connections: 4, request: .seconds(1))
@@ -164,7 +164,7 @@ struct StatsServerTests {
         }
     }
 
-    @Test("with nobody asking, its thread sleeps")
+    @Test("without clients its thread sleeps")
     func sleepsWhenIdle() async throws {
         try await withServer(thread: "stats-idle") { (address, _) async throws in
             #expect(try curl("\(address)/healthz") == "ok\n")

@@ -31,7 +31,7 @@ struct JournalEntryTests {
         line(entry.map { ($0.0, Array($0.1.utf8)) }, fields: fields, limit: limit).text
     }
 
-    @Test("a message is a member, its usual fields have the names of OpenTelemetry or their own")
+    @Test("MESSAGE is the member `message`; usual fields have OpenTelemetry names, others keep theirs")
     func message() {
         let text = line([
             ("_BOOT_ID", "83dc"), ("_PID", "17"), ("_UID", "0"), ("_HOSTNAME", "web-1"), ("PRIORITY", "3"),
@@ -45,7 +45,7 @@ struct JournalEntryTests {
     }
 
     @Test(
-        "a field with several values is a list of them, in their order; of message and priority the first counts"
+        "a field with several values becomes a list in order; of message and priority the first value counts"
     )
     func severalValues() {
         let entry = [
@@ -68,7 +68,8 @@ struct JournalEntryTests {
         #expect(line([("MESSAGE", "m")] + many, fields: ["*"]).contains(#""value 1","value 2""#))
     }
 
-    @Test("a message that is a JSON object is the record: its own members stay first, and none comes twice")
+    @Test(
+        "a message that is a JSON object becomes the record: its members stay first, and no name is repeated")
     func object() {
         #expect(
             line([
@@ -97,7 +98,7 @@ struct JournalEntryTests {
     }
 
     @Test(
-        "a message that contradicts journald about a field which only journald sets is a text",
+        "a message that contradicts a field which only journald sets is text",
         arguments: [
             (#""host.name":"db""#, []), (#""process.pid":"1""#, []), (#""_BOOT_ID":"0""#, []),
             (#""_LINE_BREAK":"rest""#, []),
@@ -115,7 +116,7 @@ struct JournalEntryTests {
     }
 
     @Test(
-        "what only looks like an object is a text",
+        "a message that only looks like an object is text",
         arguments: [#"{"a":1"#, #"{"a":1} b"#, #"{"a":1}{"b":2}"#, "{a}", "[1]", "", "{\"a\":\"\n\"}"])
     func noObject(message: String) throws {
         let text = line([("MESSAGE", message)])
@@ -123,7 +124,7 @@ struct JournalEntryTests {
         #expect(members["message"]?.string == message)
     }
 
-    @Test("named fields, and all with *, numbers only where they are some")
+    @Test("the named fields are added, or all with *; known numeric fields are numbers")
     func fields() {
         let entry = [("MESSAGE", "m"), ("CODE_LINE", "12"), ("_UID", "007"), ("N", "3"), ("N", "4")]
         #expect(line(entry) == #"{"timestamp":"2026-11-20T10:00:00.123Z","message":"m"}"#)
@@ -137,7 +138,7 @@ struct JournalEntryTests {
         #expect(line([("MESSAGE", "m"), ("a\"b", "x")], fields: ["*"]).hasSuffix(#""message":"m"}"#))
     }
 
-    @Test("bytes stay as they are: what is no UTF-8 is replaced and counted by whoever takes the line")
+    @Test("bytes are unchanged: invalid UTF-8 is replaced and counted by the reader of the line")
     func binary() {
         var entry = JournalEntry(
             JournalOptions(
@@ -149,7 +150,7 @@ struct JournalEntryTests {
         #expect(lines.contains(0xFF) && lines.suffix(10).elementsEqual("\\u0000A\"}\n".utf8))
     }
 
-    @Test("what is known from entries before, at the same address or another, changes no line")
+    @Test("memory of earlier entries, at equal or other addresses, changes no line")
     func known() {
         let seed = Seeds.one(7)
         var random = SplitMix64(seed: seed)
@@ -193,7 +194,7 @@ struct JournalEntryTests {
         }
     }
 
-    @Test("an entry that is too long is cut in its longest field, and says so; whatever it holds, it fits")
+    @Test("an entry that is too long is truncated in its longest field and marked; every entry fits")
     func cut() throws {
         let (text, isCut) = line(
             [("MESSAGE", Array(repeating: 0x61, count: 5000)), ("_PID", Array("7".utf8))], limit: 1000)

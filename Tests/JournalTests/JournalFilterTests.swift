@@ -37,16 +37,14 @@ struct JournalFilterTests {
         #expect(Array(name.utf8).fits(Array(pattern.utf8), hasMarks: true) == fits)
     }
 
-    @Test(
-        "a pattern of many stars is no attack: a name that does not fit takes no longer than length times length"
-    )
+    @Test("a pattern with many stars takes at most quadratic time for a name that does not match")
     func manyStars() {
         let name = [UInt8](repeating: UInt8(ascii: "a"), count: 4000)
         let pattern = Array(String(repeating: "*a", count: 1000).utf8) + [UInt8(ascii: "b")]
         #expect(!name.fits(pattern, hasMarks: true))
     }
 
-    @Test("a unit has what it wrote and what was written about it, by those who may")
+    @Test("a unit selects what it wrote, and what root or journald wrote about it")
     func units() {
         let units = options(["nginx", "app-*"])
         #expect(passes(units, ["_SYSTEMD_UNIT": "nginx.service"]))
@@ -62,7 +60,7 @@ struct JournalFilterTests {
         #expect(JournalFilter(options(["nginx"])).matches.count == 4)
     }
 
-    @Test("this priority and worse; an entry without one is information")
+    @Test("a priority selects itself and worse ones; an entry without one counts as info")
     func priorities() {
         let warnings = options([], priority: 4)
         for priority in 0...7 { #expect(passes(warnings, ["PRIORITY": "\(priority)"]) == (priority <= 4)) }

@@ -50,9 +50,7 @@ struct JournalReaderTests {
         return (found, places)
     }
 
-    @Test(
-        "what was written is read, and then what is written while it waits; from each place on only what follows"
-    )
+    @Test("existing entries are read, then new ones; from a stored position only what follows")
     func followsAndGoesOn() async throws {
         let daemon = try JournalDaemon()
         try daemon.write((0..<500).map { "first \($0)" })
@@ -78,9 +76,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test(
-        "since now: what is there is left, and a kill before the first entry leaves nothing out that comes later"
-    )
+    @Test("since now: existing entries are skipped, and a kill before the first entry loses none that follow")
     func sinceNow() async throws {
         let daemon = try JournalDaemon()
         try daemon.write(["old"])
@@ -96,7 +92,7 @@ struct JournalReaderTests {
         await boot.stop()
     }
 
-    @Test("rotation takes nothing away and repeats nothing, at any moment", arguments: Seeds.list(1...3))
+    @Test("rotation at any moment loses and repeats nothing", arguments: Seeds.list(1...3))
     func rotation(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
         let daemon = try JournalDaemon()
@@ -123,7 +119,7 @@ struct JournalReaderTests {
         #expect(current.figures.gaps == 0)
     }
 
-    @Test("rotation while the files of a rotation are opened leaves nothing out")
+    @Test("rotation while rotated files are being opened loses nothing")
     func rotationsWithoutPause() async throws {
         // Small files, none of which journald removes to make room.
         let daemon = try JournalDaemon(
@@ -147,9 +143,7 @@ struct JournalReaderTests {
         return found
     }
 
-    @Test(
-        "what journald removes before it is read is reported with its times and how many it was at most; the rest comes"
-    )
+    @Test("entries that journald removes unread are reported with times and number; the rest is read")
     func vacuum() async throws {
         let daemon = try JournalDaemon()
         try daemon.write((0..<100).map { "read \($0)" })
@@ -178,7 +172,7 @@ struct JournalReaderTests {
         await next.stop()
     }
 
-    @Test("entries that are removed after they were read are no gap, while reading or between two starts")
+    @Test("entries that are removed after they were read are no gap, at run time or between two starts")
     func vacuumOfWhatWasRead() async throws {
         let daemon = try JournalDaemon()
         try daemon.write(["a", "b"])
@@ -199,8 +193,7 @@ struct JournalReaderTests {
         await next.stop()
     }
 
-    @Test(
-        "a piece may be committed in parts after its files were removed or rotated: what is left comes once")
+    @Test("a piece can be committed in parts after its files were removed or rotated: the rest is read once")
     func partsOfWhatIsGone() async throws {
         let daemon = try JournalDaemon()
         try daemon.write((0..<3).map { "old \($0)" })
@@ -230,7 +223,7 @@ struct JournalReaderTests {
     }
 
     @Test(
-        "a journal that moves from memory to the disk: nothing is left out, nothing comes twice",
+        "a journal that moves from memory to disk loses and repeats nothing",
         arguments: [true, false])
     func movesToDisk(isReading: Bool) async throws {
         let daemon = try JournalDaemon(isMachines: true)
@@ -255,7 +248,7 @@ struct JournalReaderTests {
         await reader.stop()
     }
 
-    @Test("two boots: all of them in their order, and since boot only the last one's")
+    @Test("two boots are read in order, and since boot only the last one")
     func twoBoots() async throws {
         let daemon = try JournalDaemon()
         try daemon.write((0..<40).map { "first \($0)" })
@@ -278,9 +271,7 @@ struct JournalReaderTests {
         await boot.stop()
     }
 
-    @Test(
-        "a clock that steps back leaves nothing out and repeats nothing; what is removed unread then is a gap too"
-    )
+    @Test("a clock that steps back loses and repeats nothing; entries removed unread meanwhile are a gap")
     func clockStepsBack() async throws {
         let directory = try TemporaryDirectory()
         let file = "\(directory.path)/a.journal"
@@ -298,7 +289,7 @@ struct JournalReaderTests {
         await next.stop()
     }
 
-    @Test("a file that is no journal any more is named, and the others are read")
+    @Test("a file that is no longer a journal is reported, and the others are read")
     func corruptFile() async throws {
         let daemon = try JournalDaemon()
         try daemon.write(["in the file that is destroyed"])
@@ -317,7 +308,7 @@ struct JournalReaderTests {
     }
 
     @Test(
-        "a file that is cut off while it is read ends nothing, and the others are read",
+        "a file that is truncated while it is read stops nothing, and the others are read",
         arguments: [0, 100_000])
     func cutOff(length: Int) async throws {
         let directory = try TemporaryDirectory()
@@ -335,7 +326,7 @@ struct JournalReaderTests {
     }
 
     @Test(
-        "a directory that is renamed and made anew, and a link that is turned, are followed once the old one is read"
+        "a directory that is replaced, and a link that is redirected, are followed after the old one is read"
     )
     func followsThePath() async throws {
         let directory = try TemporaryDirectory()
@@ -359,7 +350,7 @@ struct JournalReaderTests {
         await reader.stop()
     }
 
-    @Test("a directory that comes later is read then; until that the reason is known")
+    @Test("a directory that is created later is read then; until then the reason is shown")
     func missing() async throws {
         let directory = try TemporaryDirectory()
         let reader = reader("\(directory.path)/none")
@@ -369,7 +360,7 @@ struct JournalReaderTests {
         #expect(await piece == nil)
     }
 
-    @Test("of an entry that is too long for the library's threshold the beginning comes, marked")
+    @Test("an entry beyond the library's threshold is read up to it, and marked")
     func longEntries() async throws {
         let daemon = try JournalDaemon()
         try daemon.write([[("MESSAGE", Array(repeating: 0x61, count: 120_000))], [("MESSAGE", [0x62])]])

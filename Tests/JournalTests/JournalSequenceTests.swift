@@ -56,7 +56,7 @@ struct JournalSequenceTests {
     }
 
     @Test(
-        "of two machines each entry comes once, whatever times the other's have, while reading and after a restart"
+        "entries of two machines are each read once, whatever their clocks, at run time and after a restart"
     )
     func twoMachines() async throws {
         try JournalDaemon.makeFile(path("a.journal"), [(43_200, "a0"), (43_201, "a1")])
@@ -81,7 +81,7 @@ struct JournalSequenceTests {
         await next.stop()
     }
 
-    @Test("a place that the matches hide is found in the open files, whatever has got their names")
+    @Test("a position that the matches hide is found in the open files, even after a rotation")
     func hiddenPlaceAndRotation() async throws {
         let daemon = try JournalDaemon()
         func write(_ message: String, hidden: Bool = false) throws {
@@ -117,7 +117,7 @@ struct JournalSequenceTests {
         #expect(message == "3")
     }
 
-    @Test("where a boot begins a new sequence, what it writes while its clock is behind comes too")
+    @Test("if a boot begins a new sequence, entries written while its clock is behind are read too")
     func clockBehindAfterBoot() async throws {
         try JournalDaemon.makeFile(path("system.journal"), [(43_200, "before the start")])
         let first = reader(since: .now)
@@ -136,8 +136,7 @@ struct JournalSequenceTests {
         await next.stop()
     }
 
-    @Test(
-        "the place of an older version is the place in all sequences; an older version goes on at the newest")
+    @Test("a position of an older version applies to all sequences; an older version resumes at the newest")
     func olderVersion() async throws {
         try JournalDaemon.makeFile(path("a.journal"), [(100, "a0"), (200, "a1"), (300, "a2")])
         try JournalDaemon.makeFile(
@@ -169,7 +168,7 @@ struct JournalSequenceTests {
         #expect(JournalPlace(memory, under: "journal/a") == updated)
     }
 
-    @Test("a piece of several sequences may be committed up to any of its entries")
+    @Test("a piece with several sequences can be committed up to any of its entries")
     func partOfAPiece() async throws {
         try JournalDaemon.makeFile(path("a.journal"), (0..<3).map { (100 + $0, "a\($0)") })
         try JournalDaemon.makeFile(path("b.journal"), (0..<4).map { (50 + $0, "b\($0)") }, boot: "3c")
@@ -191,7 +190,7 @@ struct JournalSequenceTests {
     }
 
     @Test(
-        "what is copied into another sequence comes once, while the original is there and when it is gone",
+        "an entry copied into another sequence is read once, whether the original exists or not",
         arguments: [true, false])
     func copies(isThere: Bool) async throws {
         let entries = (0..<4).map { (second: 1000 + $0, message: "\($0)") }
@@ -222,7 +221,7 @@ struct JournalSequenceTests {
         await last.stop()
     }
 
-    @Test("of files that share a sequence, as since systemd 255, lower numbers than the last are read too")
+    @Test("in files that share a sequence, as since systemd 255, numbers below the last one are read too")
     func sharedSequence() async throws {
         let (system, memory) = (path("system.journal"), path("memory.journal"))
         try JournalDaemon.makeFile(system, [(10, "0")])
@@ -251,7 +250,7 @@ struct JournalSequenceTests {
     }
 
     @Test(
-        "what a power cut takes from the disk was read: the next boot uses the numbers again, and is read from its first entry",
+        "entries lost in a power cut were read already; the next boot reuses their numbers and is read whole",
         arguments: [1, 9])
     func numbersUsedAgain(count: Int) async throws {
         let (file, saved) = (path("system.journal"), path("saved"))
@@ -283,7 +282,7 @@ struct JournalSequenceTests {
             pread(from.raw, &id, id.count, 72) == id.count && pwrite(to.raw, id, id.count, 72) == id.count)
     }
 
-    @Test("what is removed unread of one machine is a gap, though another's entries are older")
+    @Test("entries of one machine that are removed unread are a gap, even if another machine's are older")
     func gapOfOne() async throws {
         let daemon = try JournalDaemon()
         try JournalDaemon.makeFile("\(daemon.directory)/other.journal", [(10, "other")], boot: "3c")
@@ -307,7 +306,7 @@ struct JournalSequenceTests {
         await next.stop()
     }
 
-    @Test("since now: a directory that comes in place of another may be full of old entries, which are left")
+    @Test("since now: old entries in a directory that replaces another are skipped")
     func otherDirectory() async throws {
         let (old, new, link) = (path("1"), path("2"), path("link"))
         for path in [old, new] { #expect(mkdir(path, 0o755) == 0) }
@@ -322,9 +321,7 @@ struct JournalSequenceTests {
         await reader.stop()
     }
 
-    @Test(
-        "names of a journal that are no files, and files of anything, hold nothing up; the whole ones are read"
-    )
+    @Test("names that are not files, and garbage files, block nothing; valid files are read")
     func hostileFiles() async throws {
         #expect(mkfifo(path("fifo.journal"), 0o644) == 0 && mkdir(path("directory.journal"), 0o755) == 0)
         #expect(
@@ -338,7 +335,7 @@ struct JournalSequenceTests {
         await reader.stop()
     }
 
-    @Test("of sequences whose files are gone the newest are remembered")
+    @Test("of sequences without files the newest are remembered")
     func bounded() throws {
         let positions = (0..<10).map { number in
             JournalPosition("s=\(number);i=1", seenUntil: Timestamp(nanoseconds: Int64(number)))
@@ -351,7 +348,7 @@ struct JournalSequenceTests {
         #expect(place.sequences?.keys.sorted() == ["0", "1", "7", "8", "9"])
     }
 
-    @Test("a file that cannot be looked at is not passed over: it is looked for again")
+    @Test("a file that cannot be examined is not skipped: it is searched again")
     func notFound() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/system.journal"

@@ -17,7 +17,7 @@ struct HeldBatchesTests {
     }
 
     @Test(
-        "they are a dictionary by id and know the oldest of each lane; a copy does not change",
+        "held batches are found by id and by lane, the oldest first; a copy does not change with them",
         arguments: Seeds.list(1...8))
     func dictionary(seed: UInt64) {
         var random = SplitMix64(seed: seed)

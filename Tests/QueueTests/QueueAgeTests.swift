@@ -14,9 +14,7 @@ struct QueueAgeTests {
         let all = Mutex<[Timestamp]>([])
     }
 
-    @Test(
-        "ac12: whatever is killed and restarted, nothing is leased that is older than its destination takes, nor kept back that is not"
-    )
+    @Test("ac12: across kills and restarts, exactly the events older than a destination's maximum age expire")
     func ac12_ageAcrossKills() async throws {
         for seed in Seeds.list(1...6) { try await run(seed) }
     }
@@ -141,7 +139,7 @@ struct QueueAgeTests {
         await store.close()
     }
 
-    @Test("ac12: what is in flight does not expire, but what is behind it does; given back, it expires too")
+    @Test("ac12: events in flight do not expire, those behind them do; returned to the queue they expire too")
     func inFlight() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker(time: fixture.time.wallTime)

@@ -6,7 +6,7 @@ import Testing
 @testable import Queue
 
 /// Issue 34: one dead destination is nobody else's trouble.
-@Suite("A destination that is behind")
+@Suite("A destination that cannot keep up")
 struct QueueBehindTests {
     private static let names: [DestinationName] = ["main", "other", "dead"]
 
@@ -24,9 +24,7 @@ struct QueueBehindTests {
         }
     }
 
-    @Test(
-        "one dead of three that may skip: the others get every event, it keeps the newest, and each ledger balances"
-    )
+    @Test("one of three destinations is dead and may skip: it gets the newest events, the others all events")
     func oneDeadOfThree() async throws {
         for seed in Seeds.list(1...4) {
             let fixture = try QueueFixture(in: "/dev/shm")
@@ -78,7 +76,7 @@ struct QueueBehindTests {
         }
     }
 
-    @Test("where all are behind, storing waits and nothing is given up; so it does for one that is alone")
+    @Test("if all destinations are behind, or the only one is, storing waits and nothing is evicted")
     func allAreBehind() async throws {
         for names in [QueueBehindTests.names, ["dead"]] {
             let fixture = try QueueFixture(in: "/dev/shm")
@@ -98,7 +96,7 @@ struct QueueBehindTests {
         }
     }
 
-    @Test("normal events go before critical ones, the oldest first, and none that is in flight")
+    @Test("normal events are skipped before critical ones, the oldest first, and never those in flight")
     func order() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
@@ -125,7 +123,7 @@ struct QueueBehindTests {
     }
 
     @Test(
-        "given up for a while, a dead destination gives up its events, a healthy one none, and storing waits again after that"
+        "while it is given up, a dead destination loses events, a healthy one none; later storing waits again"
     )
     func givenUpForAWhile() async throws {
         for seed in Seeds.list(1...4) {
@@ -165,9 +163,7 @@ struct QueueBehindTests {
         }
     }
 
-    @Test(
-        "where all are given up, those who hold most go first, then the queue evicts for all, after its bytes it waits"
-    )
+    @Test("if all are given up, the largest backlog goes first, then the queue evicts for all, then it waits")
     func allAreGivenUp() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()

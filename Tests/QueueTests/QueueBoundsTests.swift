@@ -7,7 +7,7 @@ import Testing
 
 @testable import Queue
 
-@Suite("Queue: least and greatest sizes, and what is left over")
+@Suite("Queue: smallest and largest sizes, and leftovers")
 struct QueueBoundsTests {
     private func size(_ fixture: QueueFixture) -> Int {
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
@@ -18,7 +18,7 @@ struct QueueBoundsTests {
     }
 
     @Test(
-        "ac07: the least cap, 24 KiB, works: all arrives in its order, and the files keep their bound",
+        "ac07: the smallest limit, 24 KiB, works: all events arrive in order, and the files keep their bound",
         arguments: [50, 7])
     func ac07_leastCap(events: Int) async throws {
         let fixture = try QueueFixture()
@@ -62,7 +62,7 @@ struct QueueBoundsTests {
         #expect(size(fixture) <= bound)
     }
 
-    @Test("when a large backlog is gone the file gives its room back by itself, though nothing new comes")
+    @Test("after a large backlog the file shrinks by itself, even if no events arrive")
     func drainedFileShrinks() async throws {
         let fixture = try QueueFixture()
         let store = try fixture.open {
@@ -95,7 +95,7 @@ struct QueueBoundsTests {
     }
 
     @Test(
-        "ga09, ac12: the earliest event time is looked for among as many of the oldest chunks as asked for, across starts"
+        "ga09, ac12: the earliest event time is searched in as many of the oldest chunks as requested, also after a start"
     )
     func ga09_eventTimeLookahead() async throws {
         let fixture = try QueueFixture()
@@ -122,9 +122,7 @@ struct QueueBoundsTests {
         }
     }
 
-    @Test(
-        "what waits for a destination that is no longer configured is listed, keeps others from nothing, and is purged"
-    )
+    @Test("events for a removed destination are listed, block no others, and can be purged")
     func orphans() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -171,7 +169,7 @@ struct QueueBoundsTests {
     }
 
     @Test(
-        "where the file holds less than its bounds say, a commit is stored or waits; nothing is lost unseen, and room comes back",
+        "if the file holds less than expected, commits are stored or wait, losses are counted, room comes back",
         arguments: [WhenFull.wait, .evict], Seeds.list(0..<6))
     func fileHoldsLess(whenFull: WhenFull, seed: UInt64) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")

@@ -8,7 +8,7 @@ import Testing
 @testable import Queue
 
 /// Input in masses: each transaction is bounded by what it writes, and one that does not fit gives way.
-@Suite("Queue: no commit is tried for ever")
+@Suite("Queue: every commit ends")
 struct QueueBulkTests {
     private func record(_ number: Int, path: String, content: Int = 1, _ maker: ChunkMaker)
         -> QuarantineRecord
@@ -29,7 +29,7 @@ struct QueueBulkTests {
     }
 
     @Test(
-        "more bad lines in one commit than the quarantine takes: the first are kept, the others counted as purged",
+        "bad lines of one commit beyond the quarantine's bound are counted as purged, and the first are stored",
         arguments: ["a.log", String(repeating: "long/", count: 800)])
     func badLinesInMasses(path: String) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -52,7 +52,7 @@ struct QueueBulkTests {
     }
 
     @Test(
-        "nothing that is less than a day old makes room: a file whose bad lines find none has to stay until they are read again"
+        "only quarantined lines older than a day make room; a file whose bad lines find none stays until reread"
     )
     func filesStay() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -115,7 +115,7 @@ struct QueueBulkTests {
     }
 
     @Test(
-        "a line of the quarantine that is larger than its bound is counted, not kept; none is kept with a bound of 0",
+        "a quarantined line larger than the bound is counted but not stored; with a bound of 0 none is stored",
         arguments: [0, 500])
     func recordBeyondTheBound(bound: Int) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -134,7 +134,7 @@ struct QueueBulkTests {
     }
 
     @Test(
-        "checkpoints of more files than the bounds have room for are paid for, and never wait for a disk that is empty",
+        "checkpoints of too many files displace events, and never wait for a queue that is empty",
         arguments: [(15_000, 3_700, 200), (120_000, 30, 200), (20_000, 30, 1_100)])
     func manyFiles(files: Int, path: Int, state: Int) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -172,7 +172,7 @@ struct QueueBulkTests {
     }
 
     @Test(
-        "where kept lines fill pages badly the file is full before the bound: the oldest go, and everything else goes on",
+        "if quarantined lines fill pages badly, the oldest are deleted early, and commits go on",
         arguments: [WhenFull.wait, .evict])
     func badlyFilledPages(whenFull: WhenFull) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -204,7 +204,7 @@ struct QueueBulkTests {
         await store.close()
     }
 
-    @Test("dead letters are purged as they are stored: a batch of them larger than their bound fits as well")
+    @Test("dead letters are purged while they are stored, so a batch larger than their bound is possible")
     func deadLettersInMasses() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()

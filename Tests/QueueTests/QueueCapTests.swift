@@ -22,7 +22,7 @@ struct QueueCapTests {
         return taken
     }
 
-    @Test("ac07: with `evict` the oldest of the lowest priority go, as many as needed and not more")
+    @Test("ac07: `evict` discards the oldest events of the lowest priority, as many as necessary")
     func ac07_evictsInOrder() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -53,7 +53,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "ac08, ac09: full of critical events, a normal one is refused and kept, a critical one evicts the oldest"
+        "ac08, ac09: in a queue full of critical events a normal event is refused, and a critical one evicts the oldest"
     )
     func ac08_fullOfCritical() async throws {
         let fixture = try QueueFixture()
@@ -77,7 +77,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac08: a normal event that would not fit even then is refused, and evicts none of those that wait")
+    @Test("ac08: a normal event that would not fit even then is refused and evicts nothing")
     func ac08_refusedEvictsNothing() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -117,7 +117,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "ac11: a cap below what is stored is refused with both figures at a reload; a start goes on with the old one, and says so"
+        "ac11: a limit below the stored size is refused with both figures by a reload; a start keeps the old one"
     )
     func ac11_capBelowStored() async throws {
         let fixture = try QueueFixture()
@@ -154,7 +154,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "ac12: a clock that is set ahead by weeks expires nothing for ten minutes, in which it may be set back"
+        "ac12: a clock that is set weeks ahead expires nothing for ten minutes, in which it can be corrected"
     )
     func ac12_clockStep() async throws {
         let fixture = try QueueFixture()
@@ -180,7 +180,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "ac12: a restart does not forget that the clock was set, before it or meanwhile; time that passes is no step"
+        "ac12: a restart remembers a step of the clock, and notices one made while down; time that passes is no step"
     )
     func ac12_clockStepAcrossRestarts() async throws {
         for isSetBefore in [true, false] {
@@ -216,7 +216,7 @@ struct QueueCapTests {
         }
     }
 
-    @Test("old files' events never expire, however long they wait, nor keep others from expiring")
+    @Test("events of old files never expire, and do not delay the expiry of others")
     func oldFilesDoNotExpire() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -239,7 +239,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("a thousand chunks of old files hold up the expiry of what is behind them no more than one does")
+    @Test("a thousand chunks of old files delay the expiry of events behind them no more than one chunk does")
     func manyOldFiles() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
@@ -261,7 +261,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("a cap that is refused is no failure of a write")
+    @Test("a refused limit does not count as a failed write")
     func refusedCapIsNoFailure() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -274,7 +274,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("a clock that is not trusted makes no line of a full quarantine old")
+    @Test("while the clock is not trusted, no line in a full quarantine counts as old")
     func quarantineOfWrongClock() async throws {
         let fixture = try QueueFixture()
         let isTrusted = Mutex(false)
@@ -301,9 +301,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test(
-        "ac12: the clock is looked at when the queue is opened: a step before anything is asked for its age counts"
-    )
+    @Test("ac12: the clock is watched from the opening of the queue, so that an early step is noticed")
     func ac12_clockWatchedFromTheStart() async throws {
         let fixture = try QueueFixture()
         let first = Mutex<Timestamp?>(nil)
@@ -316,7 +314,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "ac12: exactly 25 days is kept, more expires before it is sent, unless the clock is not to be trusted"
+        "ac12: an event of exactly 25 days is kept, an older one expires unsent, unless the clock is not trusted"
     )
     func ac12_expiry() async throws {
         let fixture = try QueueFixture()
@@ -354,7 +352,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "ac17: disabling deletes and counts what is queued; late acknowledgements change nothing",
+        "ac17: disable deletes and counts the queued events; late acknowledgements change nothing",
         arguments: [64 << 20, 0])
     func ac17_discardAll(atOnce: Int) async throws {
         let fixture = try QueueFixture()
@@ -382,7 +380,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("what disabling and purging delete is overwritten in the file", arguments: [true, false])
+    @Test("deleted content is overwritten in the file by disable and purge", arguments: [true, false])
     func deletedIsOverwritten(isAll: Bool) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -404,7 +402,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "disabling and purging leave nothing in the file of what was acknowledged before, with others' events around it",
+        "disable and purge also erase the remains of acknowledged events from the file",
         arguments: [(true, RecordStore.queue), (false, .queue), (false, .deadLetters), (false, .quarantine)])
     func acknowledgedIsGone(isAll: Bool, purged: RecordStore) async throws {
         let fixture = try QueueFixture()
@@ -434,7 +432,7 @@ struct QueueCapTests {
     }
 
     @Test(
-        "several destinations: payload stored once, one that is down holds back only itself, orphans stay and purge"
+        "several destinations share a stored event; one that is down blocks no other; orphans stay until purged"
     )
     func severalDestinations() async throws {
         let fixture = try QueueFixture()
@@ -457,7 +455,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("eviction takes a chunk for all who still wait for it, but not one that anybody has in flight")
+    @Test("eviction removes a chunk for all destinations that wait for it, unless one has it in flight")
     func evictionOverDestinations() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -481,7 +479,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("dead letters and quarantine have bounds of their own, the oldest go first, counted")
+    @Test("dead letters and quarantine have their own bounds, and drop the oldest first, counted")
     func keptRowsAreBounded() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -513,7 +511,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("the file shrinks when the bounds do: a lower cap gives back what a backlog has taken")
+    @Test("the file shrinks with its bounds: a lower limit returns what a backlog has used")
     func fileShrinks() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -537,7 +535,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac07: a cap of 100 GB: it waits at its end, and takes again below nine tenths of it")
+    @Test("ac07: a limit of 100 GB: storing waits at the limit, and continues below nine tenths of it")
     func ac07_hundredGigabytes() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

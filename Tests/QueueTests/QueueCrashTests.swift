@@ -49,19 +49,19 @@ struct QueueCrashTests {
     static let allPoints = getenv("CRASH_POINTS").flatMap { Int(String(cString: $0)) } ?? 510
     static let points = allPoints / 3
 
-    @Test("power cuts: nothing accepted is lost, nothing acknowledged comes back, the ledger balances")
+    @Test("after power cuts nothing accepted is lost, nothing acknowledged returns, and the ledger balances")
     func powerCuts() async throws { try await CrashDisk.exclusively { try await run(.power, .powerLoss) } }
 
-    @Test("durability crash, process death: the same holds")
+    @Test("durability crash: after a kill nothing accepted is lost, nothing acknowledged returns")
     func processDeath() async throws { try await CrashDisk.exclusively { try await run(.process, .crash) } }
 
-    @Test("durability crash, power cuts: what was synced is there, and all of it is consistent")
+    @Test("durability crash: after a power cut everything synced is there, and consistent")
     func powerCutsWithoutSync() async throws {
         try await CrashDisk.exclusively { try await run(.power, .crash) }
     }
 
     @Test(
-        "while the disk cannot be written nothing is stored or lost, and it goes on by itself",
+        "while the disk is not writable nothing is stored or lost, and it recovers by itself",
         arguments: [EROFS, EIO, ENOSPC])
     func fault08_unwritable(error: Int32) async throws {
         try await CrashDisk.exclusively { try await unwritable(error) }
@@ -95,7 +95,7 @@ struct QueueCrashTests {
     }
 
     @Test(
-        "cut at every single write and sync of a commit, the position is never there without its events",
+        "after a crash at any write or sync of a commit, a position is never stored without its events",
         arguments: [CrashDisk.Cut.power, .process])
     func fault04_positionWithEvents(cut: CrashDisk.Cut) async throws {
         try await CrashDisk.exclusively { try await positionWithEvents(cut) }

@@ -10,7 +10,7 @@ import Testing
 /// Queues that are damaged on purpose: each start succeeds, and what stands on sound pages survives.
 ///
 /// `QUEUE_DAMAGES` says how many seeds of each kind are tried, `QUEUE_SEED` the first of them.
-@Suite("Queue: damage on purpose", .serialized)
+@Suite("Queue: deliberate damage", .serialized)
 struct QueueDamageTests {
     private static let rounds = getenv("QUEUE_DAMAGES").flatMap { Int(String(cString: $0)) } ?? 8
     private static let seed = getenv("QUEUE_SEED").flatMap { UInt64(String(cString: $0)) } ?? 20_261_122
@@ -80,7 +80,8 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "each start succeeds, and every event on a sound page survives", arguments: Target.allCases,
+        "after damage each start succeeds, and every event on an intact page survives",
+        arguments: Target.allCases,
         Damage.allCases)
     func survives(_ target: Target, _ damage: Damage) async throws {
         // Another layout for each kind of damage, and for each first seed.
@@ -98,7 +99,7 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "a file that ends too early: each start succeeds, and what is in front of the cut survives",
+        "in a truncated file every event before the end survives, and each start succeeds",
         arguments: Target.allCases)
     func truncated(_ target: Target) async throws {
         let original = try await original(target)
@@ -119,7 +120,7 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "a page number in the WAL that is wrong behind a damaged frame hides no page, however large it is",
+        "a wrong page number in the WAL, after a damaged frame, hides no page, however large it is",
         arguments: [UInt8(0x20), 0x08])
     func pageNumber(_ bit: UInt8) async throws {
         let original = try await original(.wal)
@@ -130,7 +131,9 @@ struct QueueDamageTests {
         try await check(copy, original, .wal, [100, 101], "bit \(bit) of a page's number")
     }
 
-    @Test("where the ledger and its copy are both gone, what was lost is unknown, and nobody says 0")
+    @Test(
+        "if the ledger and its copy are both lost, the number of lost events is reported as unknown, not as 0"
+    )
     func unknownIsTheTruth() async throws {
         let original = try await original(.database)
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -161,7 +164,7 @@ struct QueueDamageTests {
         await again.close()
     }
 
-    @Test("an event goes to nobody for whom it was not accepted, whatever is lost")
+    @Test("an event is only sent to destinations for which it was accepted, whatever is lost")
     func nobodyElse() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
@@ -182,7 +185,7 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "a bit of the head's version or owner is damage, for the start and for check; other versions and owners are refused",
+        "a flipped bit in the file's version or owner counts as damage; other versions and owners are refused",
         arguments: [
             ("user_version = \(Schema.version ^ 1)", true), ("user_version = \(Schema.version | 64)", true),
             ("user_version = 0", true), ("user_version = \(Schema.version - 1 << 31)", true),
@@ -246,7 +249,7 @@ struct QueueDamageTests {
     }
 
     @Test(
-        "each page of a busy queue, zeroed, flipped, swapped and torn in turn: the agent starts, with what is on sound pages",
+        "a busy queue with any page zeroed, flipped, swapped or torn starts, with the events on intact pages",
         arguments: [Damage.zeros, .oneBit, .swapped, .torn])
     func everyPage(_ damage: Damage) async throws {
         let original = try await busy()
@@ -310,7 +313,7 @@ struct QueueDamageTests {
         #expect(salvaged > pages / 8, "\(salvaged) of \(pages)")
     }
 
-    @Test("a queue that somebody else writes to is not damaged: the start fails, and nothing is replaced")
+    @Test("a queue that another process writes to is not damaged: the start fails, and nothing is replaced")
     func lockedIsNotDamaged() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()

@@ -7,9 +7,9 @@ import Testing
 
 @testable import Queue
 
-@Suite("Queue: what guards are for")
+@Suite("Queue: what its guards prevent")
 struct QueueEdgeTests {
-    @Test("a row is a part of its chunk only where all its events are in it")
+    @Test("a delivery row is valid only if its chunk contains all of its events")
     func parts() {
         let time = ChunkMaker().time
         let chunk = StoredChunk(
@@ -28,7 +28,7 @@ struct QueueEdgeTests {
         }
     }
 
-    @Test("a command makes no state directory and no queue")
+    @Test("a command creates neither a state directory nor a queue")
     func openers() throws {
         let fixture = try QueueFixture()
         let state = fixture.options.stateDirectory
@@ -46,7 +46,7 @@ struct QueueEdgeTests {
                 .contains("cannot make") == true)
     }
 
-    @Test("a database file that was made and never written is an empty queue to a look")
+    @Test("a database file that was created but never written reads as an empty queue")
     func emptyFile() throws {
         let fixture = try QueueFixture()
         let state = fixture.options.stateDirectory
@@ -57,7 +57,7 @@ struct QueueEdgeTests {
         #expect(found.refusal == nil && found.waiting.isEmpty)
     }
 
-    @Test("dead letters are chosen by their priority too")
+    @Test("dead letters can be selected by priority")
     func deadLettersByPriority() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -78,7 +78,7 @@ struct QueueEdgeTests {
     }
 
     @Test(
-        "dead letters that fit no bound are counted as purged; those that fit no cap stay when they are sent again"
+        "dead letters beyond their bound are counted as purged; those beyond the queue's limit stay on a retry"
     )
     func deadLettersWithoutRoom() async throws {
         let fixture = try QueueFixture()
@@ -108,7 +108,7 @@ struct QueueEdgeTests {
         }
     }
 
-    @Test("a batch is settled once: what is said of it later changes nothing")
+    @Test("a batch is settled once, and later settlements change nothing")
     func settledOnce() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -126,7 +126,9 @@ struct QueueEdgeTests {
         await store.close()
     }
 
-    @Test("what fills the queue exactly fits, and costs nobody anything", arguments: [WhenFull.wait, .evict])
+    @Test(
+        "events that fill the queue exactly are stored, and evict nothing",
+        arguments: [WhenFull.wait, .evict])
     func exactFit(whenFull: WhenFull) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -152,7 +154,7 @@ struct QueueEdgeTests {
         await store.close()
     }
 
-    @Test("where expired events make the room that is needed, nobody waits")
+    @Test("if expired events free enough room, storing does not wait")
     func expiryMakesRoom() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -181,7 +183,7 @@ struct QueueEdgeTests {
         await reopened.close()
     }
 
-    @Test("what discards nothing says nothing, what discards something does so once")
+    @Test("a discard is logged once, and not at all if it concerns no events")
     func saysWhatItDiscards() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -204,7 +206,7 @@ struct QueueEdgeTests {
     }
 
     @Test(
-        "a file that something else fills: kept lines go, then room for events; each commit ends, and all is counted"
+        "if other data fills the file, quarantined lines and then events go; each commit ends, all is counted"
     )
     func filledByOthers() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")

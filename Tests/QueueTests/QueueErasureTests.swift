@@ -55,9 +55,7 @@ struct QueueErasureTests {
         }
     }
 
-    @Test(
-        "an event goes from a chunk that it shares; the others stay in order, and the ledger balances, also after a start"
-    )
+    @Test("an event is erased from a shared chunk; the others keep their order, and the ledger balances")
     func sharedChunk() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -92,7 +90,7 @@ struct QueueErasureTests {
     }
 
     @Test(
-        "a batch that was tried goes again without the event, under another id; one that loses nothing keeps its id"
+        "a batch that was tried is sent again without the erased event under another id; others keep their id"
     )
     func triedBatches() async throws {
         let fixture = try QueueFixture()
@@ -120,7 +118,8 @@ struct QueueErasureTests {
         await store.close()
     }
 
-    @Test("a full chunk that an earlier process sent goes again without the event, under another id")
+    @Test(
+        "a full chunk that an earlier process sent is sent again without the erased event, under another id")
     func fullChunkOfEarlierProcess() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -135,7 +134,8 @@ struct QueueErasureTests {
         await store.close()
     }
 
-    @Test("events in flight are waited for, and go if they come back; what arrives meanwhile has arrived")
+    @Test(
+        "an erasure waits for events in flight and erases those that return; acknowledged ones have arrived")
     func inFlight() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -158,7 +158,7 @@ struct QueueErasureTests {
     }
 
     @Test(
-        "dead letters, quarantined lines, data layers and sessions go, and what destinations answered about the event"
+        "an erasure covers dead letters, quarantine, data layers, sessions and stored messages of receivers"
     )
     func otherPlaces() async throws {
         let fixture = try QueueFixture()
@@ -253,7 +253,7 @@ struct QueueErasureTests {
         await store.close()
     }
 
-    @Test("cut at any write, an erasure is whole as far as it went, and the next one removes the rest")
+    @Test("an erasure that a crash interrupts at any write is consistent, and the next one completes it")
     func crashes() async throws {
         try await CrashDisk.exclusively {
             let fixture = try QueueFixture(in: "/dev/shm")
@@ -288,7 +288,7 @@ struct QueueErasureTests {
         }
     }
 
-    @Test("whatever was leased, settled and given back, exactly the others come out, once")
+    @Test("after any leases, settlements and returns, all events except the erased ones are sent, once")
     func randomQueues() async throws {
         for round in 0..<20 {
             var random = SplitMix64(seed: Seeds.one(UInt64(round)))

@@ -45,7 +45,7 @@ struct QueueFaultTests {
         return names
     }
 
-    @Test("a damaged frame is lost and counted, for all who wait for it, and the rest goes on")
+    @Test("a damaged frame is counted as lost for all its destinations, and the other events are sent")
     func fault07_badFrame() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -65,9 +65,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test(
-        "damage to a chunk of a batch that was attempted loses the chunk; the rest goes in another batch"
-    )
+    @Test("damage in a batch that was attempted loses one chunk; its other events are sent in another batch")
     func fault07_damagedBatch() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -86,7 +84,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("what waits again of a damaged batch is found behind what was formed meanwhile")
+    @Test("events of a damaged batch that wait again are found, although later batches were formed meanwhile")
     func fault07_damagedBatchBehindOthers() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -136,9 +134,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test(
-        "a file with a damaged head is moved aside; the events on its other pages go on in a fresh one"
-    )
+    @Test("a file with a damaged header is set aside; the events on its other pages continue in a new file")
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -185,7 +181,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("damage while it runs: the agent goes on with what can be read")
+    @Test("if the file is damaged at run time, the agent continues with what is readable")
     func fault07_atRunTime() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -223,7 +219,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("a damaged row of a destination takes nothing from the batches in flight of the others")
+    @Test("a damaged row of one destination does not affect batches in flight to others")
     func fault07_damagedDestination() async throws {
         let fixture = try QueueFixture()
         let names: [DestinationName] = ["first", "second", "third"]
@@ -298,7 +294,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "the WAL is removed, or another file is in its place: what was stored before and after is there after a kill",
+        "if the WAL is removed or replaced, everything stored before and after survives a kill",
         arguments: [true, false])
     func removedWAL(isReplaced: Bool) async throws {
         let (fixture, after) = (try QueueFixture(), try QueueFixture())
@@ -329,9 +325,7 @@ struct QueueFaultTests {
         await again.close()
     }
 
-    @Test(
-        "the WAL is removed while a program reads an older state: nothing is accepted until that ends, and nothing is lost"
-    )
+    @Test("if the WAL is removed while a program reads an older state, storing stops until it ends")
     func removedWALWithReader() async throws {
         let fixture = try QueueFixture()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
@@ -354,7 +348,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("a database of a newer version is refused, and one that is not ours; neither is touched")
+    @Test("a database of a newer version, or of another program, is refused and left unchanged")
     func unknownDatabasesAreRefused() async throws {
         let fixture = try QueueFixture()
         let store = try fixture.open()
@@ -373,9 +367,7 @@ struct QueueFaultTests {
         #expect(aside(fixture).isEmpty)
     }
 
-    @Test(
-        "the file and its WAL stay below 1.5 times the bounds and 4 MiB, also with a reader that pins the WAL"
-    )
+    @Test("file and WAL stay below 1.5 times the bounds plus 4 MiB, even if a reader pins the WAL")
     func fileStaysBounded() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -418,11 +410,9 @@ struct QueueFaultTests {
     }
 }
 
-@Suite("Queue whose file is taken away")
+@Suite("Queue whose file is removed")
 struct QueueMovedTests {
-    @Test(
-        "a database that is removed or replaced takes nothing more; what it has is sent; put back, all goes on"
-    )
+    @Test("a removed database stores nothing and sends what it has; when it is put back, storing continues")
     func takenAway() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -452,7 +442,7 @@ struct QueueMovedTests {
 }
 
 extension QueueMovedTests {
-    @Test("a state directory that cannot be looked into is named as what it is; opened again, all goes on")
+    @Test("an inaccessible state directory is reported as such; when it is accessible again, all continues")
     func closedOff() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -484,7 +474,7 @@ extension QueueMovedTests {
 @Suite("Queue on a full disk", .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
 struct QueueFullDiskTests {
     @Test(
-        "a full disk: nothing is lost, deleting works, and storing goes on by itself, on a small disk too",
+        "on a full disk nothing is lost, deleting works, and storing resumes by itself, on a small disk too",
         arguments: [10, 256])
     func fault08_fullDisk(queueMebibytes: Int) async throws {
         let fixture = try QueueFixture()

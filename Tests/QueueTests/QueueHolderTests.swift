@@ -36,7 +36,7 @@ struct QueueHolderTests {
         return commit
     }
 
-    @Test("whose the events of a batch are, as it was stored, joined, and in pieces; nobody's are nobody's")
+    @Test("the apps of a batch's events are known, stored, joined or in pieces; unknown apps stay unknown")
     func whoseEvents() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -59,7 +59,7 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test("where a chunk is cut and only other apps' events are wanted, it is cut before the first of those")
+    @Test("if only other apps' events are requested, a chunk is cut before the first of those")
     func otherApps() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -90,9 +90,7 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test(
-        "free batches are handed out the oldest or the newest first, or passed, also those from before a restart"
-    )
+    @Test("free batches are leased oldest or newest first, or skipped, also those from before a restart")
     func freeBatches() async throws {
         for restarts in [false, true] {
             let fixture = try QueueFixture()
@@ -154,7 +152,8 @@ struct QueueHolderTests {
     }
 
     @Test(
-        "after a restart a chunk that may have been sent as a batch is not cut: it goes whole, under its id")
+        "after a restart a chunk that may have been sent as a batch is not cut: it keeps its events and its id"
+    )
     func batchOfAnEarlierProcess() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -173,7 +172,7 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test("a flood of critical events evicts normal ones first, whosever they are, and then its own")
+    @Test("a flood of critical events evicts normal ones first, of any app, and then its own")
     func lanesFirst() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -189,7 +188,7 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test("what an older version stored is nobody's, and goes like an app's")
+    @Test("events of an older version belong to no app, and are evicted like those of an app")
     func nobodys() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -210,9 +209,7 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test(
-        "dead letters of the app that has most make room: those of the others stay, and know whose they are again after a retry"
-    )
+    @Test("dead letters of the app with the most make room; after a retry dead letters still have their app")
     func deadLetters() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -268,7 +265,7 @@ struct QueueHolderTests {
     }
 
     @Test(
-        "by seed: who holds most gives up first, and an app below an equal part loses nothing",
+        "by seed: the largest holder is evicted first, and an app below its equal share loses nothing",
         arguments: Seeds.list(1...12))
     func largestFirst(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)

@@ -37,7 +37,7 @@ struct QueueMigrationTests {
     }
 
     @Test(
-        "a database of an older schema is upgraded, with all that it holds",
+        "a database of an older schema is upgraded with its content",
         arguments: [1, 2, 3, 4, 5, 6, 7, 8])
     func olderSchema(_ version: Int) async throws {
         let fixture = try QueueFixture()
@@ -73,7 +73,7 @@ struct QueueMigrationTests {
     }
 
     @Test(
-        "what was rejected before the upgrade stays when it is moved: anybody may have got it",
+        "events rejected before the upgrade are not moved, because any destination may have them",
         arguments: 4...8)
     func movedAfterUpgrade(_ version: Int) async throws {
         let fixture = try QueueFixture()
@@ -108,9 +108,7 @@ struct QueueMigrationTests {
         #expect(schemas[0] == schemas[1])
     }
 
-    @Test(
-        "a database of an older schema that turns out to be damaged keeps what can be read, ledger included"
-    )
+    @Test("a damaged database of an older schema keeps what is readable, including the ledger")
     func damagedOlderSchema() async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Queue
 
-@Suite("Moving what waits to another destination")
+@Suite("Moving waiting events to another destination")
 struct QueueMoveTests {
     private func ledger(_ store: QueueStore, _ name: DestinationName) -> Ledger {
         store.snapshot.lanes.filter { $0.destination == name }.reduce(into: Ledger()) { sum, lane in
@@ -36,7 +36,8 @@ struct QueueMoveTests {
         return found
     }
 
-    @Test("all that waits goes to the other destination, in order; the ledger balances, across a start too")
+    @Test(
+        "all waiting events move to the other destination, in order; the ledger balances, also after a start")
     func everythingMoves() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -56,9 +57,7 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
-    @Test(
-        "a dead letter that is sent again and then moved reaches nobody who was to get it anyway, wherever it was before"
-    )
+    @Test("a dead letter that is retried and moved reaches no destination that was to get it anyway")
     func retriedThenMoved() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -81,7 +80,7 @@ struct QueueMoveTests {
     }
 
     @Test(
-        "a batch that may have been sent and may go in part only stays whole; where nobody sends it any more, what may go goes"
+        "a batch that may have been sent and can move only in part stays, unless its destination is removed"
     )
     func partOfABatch() async throws {
         let fixture = try QueueFixture()
@@ -102,7 +101,7 @@ struct QueueMoveTests {
         await store.close()
     }
 
-    @Test("what was moved is salvaged for the destination that it was moved to, and for no other")
+    @Test("moved events are salvaged for their new destination only")
     func salvagedWhereItWent() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -119,7 +118,7 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
-    @Test("a batch that may have been sent keeps its id and its events; what is in flight stays")
+    @Test("a batch that may have been sent keeps its id and its events; events in flight stay")
     func batchesKeepTheirIDs() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -147,9 +146,7 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
-    @Test(
-        "what the other destination was to get anyway stays, whatever became of it there: it gets no event twice"
-    )
+    @Test("events that the other destination was to get anyway stay: it gets none twice")
     func whatItHasHadStays() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -169,7 +166,7 @@ struct QueueMoveTests {
     }
 
     @Test(
-        "whatever is moved where, and whatever is in flight: nobody gets an event twice, and none is lost",
+        "after any moves, with any batches in flight, no destination gets an event twice, and none is lost",
         arguments: Seeds.list(0..<30))
     func onceForEach(seed: UInt64) async throws {
         let fixture = try QueueFixture()
@@ -221,7 +218,7 @@ struct QueueMoveTests {
         await store.close()
     }
 
-    @Test("what was moved moves back, in part too; what came another way does not move on")
+    @Test("moved events can move on and back, but not to a destination that got them by another move")
     func thereAndBack() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -243,7 +240,7 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
-    @Test("what waits for both stays; a destination that is not configured takes nothing")
+    @Test("events that wait for both destinations stay; an unknown destination gets nothing")
     func whatIsThereStays() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

@@ -8,11 +8,9 @@ import Testing
 @testable import Queue
 
 /// Faults of other agents that this module keeps away, where no other suite shows them.
-@Suite("Queue: faults of others", .serialized)
+@Suite("Queue: faults known from other agents", .serialized)
 struct QueueNamedFaultTests {
-    @Test(
-        "there is no position file to tear; a database cut off anywhere starts, with position and events alike"
-    )
+    @Test("a database truncated anywhere starts, with positions that match its events")
     func fault06_tornFiles() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
@@ -66,9 +64,7 @@ struct QueueNamedFaultTests {
         }
     }
 
-    @Test(
-        "a backlog is not loaded: opening and working through it takes memory for what is in flight only"
-    )
+    @Test("a large backlog is opened and sent with memory for the batches in flight only")
     func fault16_memory() async throws {
         let fixture = try QueueFixture()
         var store = try fixture.open { $0.maxSize = 1 << 30 }
@@ -100,9 +96,7 @@ struct QueueNamedFaultTests {
         await store.close()
     }
 
-    @Test(
-        "a commit larger than the whole queue stores what fits, keeps the rest in the quarantine, and never waits for ever"
-    )
+    @Test("a commit larger than the queue stores what fits, quarantines the rest, and does not wait for ever")
     func commitLargerThanTheQueue() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -129,7 +123,7 @@ struct QueueNamedFaultTests {
     }
 
     @Test(
-        "ac12: of a chunk of which some events have expired those go, and the others are sent",
+        "ac12: from a chunk with some expired events those are removed, and the others are sent",
         arguments: [true, false])
     func ac12_expiryInsideAChunk(isFull: Bool) async throws {
         let fixture = try QueueFixture()
@@ -160,7 +154,7 @@ struct QueueNamedFaultTests {
     }
 
     @Test(
-        "durability crash: however often a sync is asked for, there is one a second, and everybody gets its answer"
+        "durability crash: syncs are once a second, however many are requested, and all requests are answered"
     )
     func syncsAreFew() async throws {
         let fixture = try QueueFixture()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Queue
 
-@Suite("What a destination sets for itself, in the queue")
+@Suite("Settings of a destination, in the queue")
 struct QueueOwnSettingsTests {
     private static let names: [DestinationName] = ["main", "archive", "pager"]
 
@@ -24,7 +24,7 @@ struct QueueOwnSettingsTests {
     }
 
     @Test(
-        "a full chunk is a batch where batches are as large; larger ones are joined, smaller ones are cut, in order"
+        "a full chunk is a batch if the batch size is equal; larger batches join chunks, smaller ones cut them"
     )
     func batchesOfTheirOwnSize() async throws {
         let fixture = try QueueFixture()
@@ -61,7 +61,7 @@ struct QueueOwnSettingsTests {
     }
 
     @Test(
-        "a destination in order gets nothing before what is older, whatever chunks wait and however often it starts",
+        "a destination with order = true gets nothing before older events, across chunks and starts",
         arguments: Seeds.list(1...8))
     func inOrder(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
@@ -91,7 +91,7 @@ struct QueueOwnSettingsTests {
         await store.close()
     }
 
-    @Test("a batch joins two thousand chunks of one event each, and no more")
+    @Test("a batch joins at most two thousand chunks of one event each")
     func joinsManyChunks() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -105,7 +105,7 @@ struct QueueOwnSettingsTests {
     }
 
     @Test(
-        "ac12: what is too old for one destination expires there alone, counted, and goes to the others",
+        "ac12: events too old for one destination expire there only, counted, and are sent to the others",
         arguments: [true, false], [true, false])
     func ac12_maximumAgeOfItsOwn(isFull: Bool, isAsked: Bool) async throws {
         let fixture = try QueueFixture()
@@ -150,7 +150,7 @@ struct QueueOwnSettingsTests {
         await store.close()
     }
 
-    @Test("ac12: a reload that changes a destination's own maximum age holds from then on")
+    @Test("ac12: a changed maximum age of a destination applies after the reload")
     func ac12_reload() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

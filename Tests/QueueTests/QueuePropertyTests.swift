@@ -14,8 +14,7 @@ struct QueuePropertyTests {
     /// Every figure is compared after so many operations; when one seed is asked for, after each one.
     static let isSearching = getenv("SPOOLSHIP_SEED").map { String(cString: $0) != "random" } ?? false
 
-    @Test(
-        "thousands of random operations: every event, every figure and the order of eviction as in the model")
+    @Test("in thousands of random operations every event, figure and eviction is as in the model")
     func everythingAsInTheModel() async throws {
         let cases: [(Bool, Set<DestinationName>)] = [(true, []), (false, []), (false, ["other", "third"])]
         for (evicts, skipping) in cases {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Queue
 
-@Suite("Looking into the queue")
+@Suite("Listing the queue")
 struct QueueRecordsTests {
     private let both: [DestinationName] = ["main", "other"]
 
@@ -16,7 +16,7 @@ struct QueueRecordsTests {
         }
     }
 
-    @Test("the queue is listed page by page: critical first, by destination, the oldest first")
+    @Test("the queue is listed by pages: critical first, by destination, the oldest first")
     func queueIsListed() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -50,7 +50,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("one record is shown with its events, by its id or its batch's")
+    @Test("a record is shown with its events, by its own id or its batch's id")
     func recordIsShown() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -66,7 +66,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("what was purged, or is remembered no more, is in no file at once", arguments: [40, 9_000])
+    @Test("purged and forgotten content is removed from the files at once", arguments: [40, 9_000])
     func purgedIsGone(size: Int) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -93,7 +93,7 @@ struct QueueRecordsTests {
         #expect(access("\(fixture.directory.path)/state/queue.sqlite-wal", F_OK) != 0)
     }
 
-    @Test("an export gives every event that waits, page by page")
+    @Test("an export has every waiting event, page by page")
     func queueIsExported() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -112,8 +112,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test(
-        "dead letters are listed, shown, exported, sent again and purged; the ledger balances all the while")
+    @Test("dead letters are listed, shown, exported, retried and purged, and the ledger balances each time")
     func deadLetters() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -149,7 +148,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("quarantined lines are listed, shown, purged, and leave with the commit that has read them again")
+    @Test("quarantined lines are listed, shown and purged, and removed by the commit that has reread them")
     func quarantine() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -189,9 +188,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test(
-        "a reason of a newer version counts as a quarantined line's, and a retry changes no figure for it"
-    )
+    @Test("an unknown reason of a newer version reads as that of a quarantined line; a retry counts nothing")
     func reasonOfANewerVersion() async throws {
         let fixture = try QueueFixture()
         let maker = ChunkMaker()
@@ -222,7 +219,7 @@ struct QueueRecordsTests {
     }
 
     @Test(
-        "nobody's bad lines make room for those of an app that holds more",
+        "in a full quarantine no line of an app makes room for an app that has more",
         arguments: [1, 2, 3, 4] as [UInt64])
     func quarantineByHolder(seed: UInt64) async throws {
         let fixture = try QueueFixture()
@@ -271,7 +268,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("purging an entry that is in one batch with others removes none of them; the batch's id names all")
+    @Test("purging one entry of a batch removes none of the others; the batch's id removes all")
     func purgeOfABatch() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -294,7 +291,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("purging discards what is chosen, and leaves what is in flight")
+    @Test("purging removes the selected records, and leaves those in flight")
     func purge() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

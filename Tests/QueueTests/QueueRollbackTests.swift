@@ -9,7 +9,7 @@ import Testing
 /// A transaction that fails leaves no trace: neither in the file nor in what the store knows.
 @Suite("Queue rollback", .serialized)
 struct QueueRollbackTests {
-    @Test("ac11: settings whose transaction fails change nothing: the cap in force before still holds")
+    @Test("ac11: settings whose transaction fails have no effect: the old limit still applies")
     func ac11_settingsThatFail() async throws {
         try await CrashDisk.exclusively { try await settingsThatFail() }
     }
@@ -43,7 +43,7 @@ struct QueueRollbackTests {
         await store.close()
     }
 
-    @Test("ac07: what a failed transaction would have evicted is neither reported nor counted")
+    @Test("ac07: evictions of a failed transaction are neither reported nor counted")
     func ac07_evictionThatFails() async throws {
         try await CrashDisk.exclusively { try await evictionThatFails() }
     }

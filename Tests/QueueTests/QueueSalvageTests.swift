@@ -16,7 +16,7 @@ struct QueueSalvageTests {
     }
 
     @Test(
-        "where a row and its chunk are both lost, that is a loss, and nothing that was sent goes in their place",
+        "if a row and its chunk are both lost, that counts as a loss, and no sent event takes their place",
         arguments: Finding.allCases)
     func nothingInPlaceOfLost(_ finding: Finding) async throws {
         let fixture = try await queue()
@@ -43,7 +43,7 @@ struct QueueSalvageTests {
     }
 
     @Test(
-        "a row of a delivery in which a bit is wrong, or that is out of its order, is found at the start: no chunk goes before",
+        "a delivery row with a flipped bit or out of order is found at the start, before any chunk is sent",
         arguments: Key.allCases)
     func wrongKeys(_ key: Key) async throws {
         let fixture = try await queue()
@@ -70,7 +70,7 @@ struct QueueSalvageTests {
         case order
     }
 
-    @Test("a bit that is wrong in a page's kind, in the map of pages, hides no rows and brings none back")
+    @Test("a wrong page type in the pointer map hides no rows and restores none")
     func wrongKinds() async throws {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
@@ -85,9 +85,7 @@ struct QueueSalvageTests {
         await store.close()
     }
 
-    @Test(
-        "a bit that is wrong in any byte of the file's head: the agent starts, sends everything once, and writes"
-    )
+    @Test("with any bit of the file's header flipped, the agent starts, sends everything once, and writes")
     func everyByteOfTheHead() async throws {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
@@ -107,7 +105,7 @@ struct QueueSalvageTests {
         }
     }
 
-    @Test("a chunk's last time that is before its first is damaged: no event counts as too old for it")
+    @Test("a chunk whose last time is before its first is damaged, and none of its events expires by it")
     func lastTimeBeforeFirst() async throws {
         let fixture = try await queue()
         try change(
@@ -119,7 +117,7 @@ struct QueueSalvageTests {
         await store.close()
     }
 
-    @Test("events that never expire, and events of the year 2200, are salvaged as all others")
+    @Test("events that never expire, and events of the year 2200, are salvaged like all others")
     func distantTimes() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
@@ -140,7 +138,7 @@ struct QueueSalvageTests {
         await again.close()
     }
 
-    @Test("a destination whose row was lost while the agent ran takes events again")
+    @Test("a destination whose row was lost at run time gets events again")
     func destinationLost() async throws {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
@@ -156,7 +154,7 @@ struct QueueSalvageTests {
         await store.close()
     }
 
-    @Test("a crash between the two renames of a replacement: the damaged copy stays, and its name is told")
+    @Test("after a crash between the two renames of a replacement the damaged copy stays, and is reported")
     func interruptedReplacement() throws {
         let directory = try TemporaryDirectory()
         let base = "\(directory.path)/queue.sqlite"

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Queue store")
 struct QueueStoreTests {
-    @Test("ac25: an event counts as accepted after its commit, with checkpoint, figures and memory")
+    @Test("ac25: an event counts as accepted after its commit, together with checkpoint, figures and memory")
     func ac25_commitIsAllOrNothing() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -38,7 +38,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("the queue's files are nobody else's, whatever the mask says")
+    @Test("the queue's files are accessible only to their owner, with any umask")
     func filesAreClosed() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -52,7 +52,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("ga09: events that a deadline concerns by their app go first when it is near, also after a restart")
+    @Test("ga09: events of apps that a deadline names are sent first when it is near, also after a restart")
     func ga09_urgentByApp() async throws {
         let fixture = try QueueFixture()
         func open() throws -> QueueStore { try fixture.open { $0.eventTimeLookahead = 64 } }
@@ -100,9 +100,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test(
-        "the newest waiting events are handed out where they are asked for, and the others in their order afterwards"
-    )
+    @Test("on request the newest waiting events are leased first, and then the others in order")
     func newest() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -166,7 +164,8 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("invariant 3: an acknowledgement removes and counts in one transaction, within 250 ms of its own")
+    @Test(
+        "invariant 3: an acknowledgement removes and counts events in one transaction, at most 250 ms later")
     func invariant3_acknowledgedOnce() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -184,7 +183,7 @@ struct QueueStoreTests {
         #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
     }
 
-    @Test("with a commit every 100 ms acknowledgements cost no transactions of their own")
+    @Test("with a commit every 100 ms acknowledgements need no transactions of their own")
     func acknowledgementsGoWithCommits() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -209,7 +208,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("a settlement divides a batch: acknowledged, dead letters, and batches that go again")
+    @Test("a settlement divides a batch into acknowledged events, dead letters and batches to be sent again")
     func fault11_settlementDivides() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -242,7 +241,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("a batch holds at most what is asked for; a chunk is cut where it must be")
+    @Test("a batch has at most the requested events; a chunk is cut if necessary")
     func requestsAreLimits() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -260,7 +259,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("several batches come with one call: free ones, full chunks as stored, the rest by one transaction")
+    @Test("one call leases several batches: free ones, full chunks as stored, the others by one transaction")
     func severalAtOnce() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -289,7 +288,7 @@ struct QueueStoreTests {
         #expect(closed.batches.isEmpty && (closed.failure as? QueueError)?.code == .closed)
     }
 
-    @Test("requests that come while a transaction forms a batch share it, and each gets another batch")
+    @Test("requests that arrive while a transaction forms a batch share it, and each gets a different batch")
     func requestsShareTransaction() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -310,7 +309,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("calls that come too late or make no sense change nothing, and say so where they can")
+    @Test("late and invalid calls change nothing, and are reported where possible")
     func callsThatChangeNothing() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -347,7 +346,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("reasons of discarding come from documents: beyond two thousand they count as `other`")
+    @Test("reasons of discards come from documents; beyond two thousand they count as `other`")
     func manyReasons() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         let store = try fixture.open { $0.durability = .crash }
@@ -367,7 +366,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("ac07: with `wait` nothing is stored beyond the cap, and there is room again below 90 % of it")
+    @Test("ac07: `wait` stores nothing beyond the limit, and continues below 90 % of it")
     func ac07_waitsForRoom() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -389,7 +388,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("invariant 7: a second owner is told, and the first goes on")
+    @Test("invariant 7: a second owner is refused, and the first one continues")
     func invariant7_oneOwner() async throws {
         let fixture = try QueueFixture()
         let store = try fixture.open()
@@ -414,7 +413,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("the oldest queued event is known while it is in a batch, and forgotten when it is acknowledged")
+    @Test("the acceptance time of the oldest event is known while it is in flight, until it is acknowledged")
     func oldestInBatch() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

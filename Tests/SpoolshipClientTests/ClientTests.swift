@@ -45,7 +45,7 @@ struct ClientTests {
         try text.write(toFile: "\(directory.path)/.spoolship/state", atomically: true, encoding: .utf8)
     }
 
-    @Test("properties are literals, variables of the usual types, or typed values; order and types stay")
+    @Test("properties are literals, variables of the usual types or typed values; order and types are kept")
     func propertiesOfVariables() throws {
         let i = 7
         let (text, share, isNew, large, small) = ("é", 0.25, true, UInt64.max, Float(0.1))
@@ -69,7 +69,7 @@ struct ClientTests {
     }
 
     @Test(
-        "typed properties, priority, country and time are written as the spool's protocol says",
+        "typed properties, priority, country and time follow the spool's protocol",
         arguments: [false, true])
     func eventsAreWritten(asDropFiles: Bool) throws {
         let directory = try TemporaryDirectory()
@@ -102,7 +102,7 @@ struct ClientTests {
         #expect(code { () throws(AnalyticsError) in try client.trackEvent("x") } == .closed)
     }
 
-    @Test("times are written right, before 1970 and in leap years too")
+    @Test("times are written correctly, also before 1970 and in leap years")
     func times() {
         for (milliseconds, text) in [
             (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
@@ -111,7 +111,7 @@ struct ClientTests {
         ] { #expect(timeText(milliseconds) == text) }
     }
 
-    @Test("many threads: every event is there, once, whole", arguments: [false, true])
+    @Test("from many threads every event is written once, as a whole", arguments: [false, true])
     func threads(asDropFiles: Bool) async throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -137,7 +137,7 @@ struct ClientTests {
         #expect(try names(directory).count > 1)
     }
 
-    @Test("ac08: what the agent says it accepts is obeyed, in the app's directory and above it")
+    @Test("ac08: the agent's state file is obeyed, in the app's directory and above it")
     func ac08_state() throws {
         let directory = try TemporaryDirectory()
         func track(_ flags: Flags) throws -> AnalyticsError.Code? {
@@ -160,7 +160,9 @@ struct ClientTests {
         #expect(client.spoolState.accepting == .none && client.spoolState.reason == "the disk is full")
     }
 
-    @Test("ac08: a client that goes on hears of a change, both ways, though no call of it touches a file")
+    @Test(
+        "ac08: a running client notices changes of the state file, both ways, without reading it in each call"
+    )
     func ac08_changes() throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -180,9 +182,7 @@ struct ClientTests {
         try client.close(timeout: .seconds(30))
     }
 
-    @Test(
-        "ac16: while paused events are kept, durable and unseen; resume releases them; so does the next process"
-    )
+    @Test("ac16: events of a pause are durable and unseen, until resume or the next process releases them")
     func ac16_pause() throws {
         let directory = try TemporaryDirectory()
         let client = try AnalyticsClient(ClientSettings(directory: directory.path))
@@ -213,7 +213,7 @@ struct ClientTests {
         #expect(try events(directory).contains { $0["name"] as? String == "closed while paused" })
     }
 
-    @Test("ac17: while disabled nothing is kept")
+    @Test("ac17: while disabled nothing is stored")
     func ac17_disabled() throws {
         let directory = try TemporaryDirectory()
         let client = try AnalyticsClient(ClientSettings(directory: directory.path))
@@ -226,8 +226,7 @@ struct ClientTests {
         #expect(try events(directory).compactMap { $0["name"] as? String } == ["yes"])
     }
 
-    @Test(
-        "ac17: the switch outlives the process, for the client of that name and user; others' files are none")
+    @Test("ac17: the switch persists for the client of that name and user; files of other users are ignored")
     func ac17_switchPersists() throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -252,9 +251,7 @@ struct ClientTests {
         }
     }
 
-    @Test(
-        "what gathers for the interval is in the spool, unseen; the time, a flush or the next process releases it"
-    )
+    @Test("gathered events are in the spool, unseen; the interval, a flush or the next process releases them")
     func intervalStoresFirst() throws {
         let directory = try TemporaryDirectory()
         let deadline = ContinuousClock.now + .seconds(30)
@@ -292,7 +289,7 @@ struct ClientTests {
         #expect(try events(directory).count == 81 && kept() == 0)
     }
 
-    @Test("ac21: sessions are the app's own only when it has said so")
+    @Test("ac21: sessions are the app's own only after it has requested that")
     func ac21_sessions() throws {
         let directory = try TemporaryDirectory()
         let client = try AnalyticsClient(ClientSettings(directory: directory.path))
@@ -317,7 +314,7 @@ struct ClientTests {
     }
 
     @Test(
-        "events gather for the interval, critical ones do not wait; a full buffer says so within the time given"
+        "events gather for the interval, critical ones do not; a full buffer is an error within the given time"
     )
     func intervalAndBuffer() throws {
         let directory = try TemporaryDirectory()
@@ -352,7 +349,7 @@ struct ClientTests {
                 == .invalidEvent)
     }
 
-    @Test("a spool that is not there, or is taken away, is an error that says so; nothing taken is lost")
+    @Test("a missing or removed spool is an error that says so; no accepted event is lost")
     func missingSpool() throws {
         #expect(
             code { () throws(AnalyticsError) in
@@ -386,7 +383,7 @@ struct ClientTests {
         #expect(text.contains("\"name\":\"kept\"") && found.count == 1)
     }
 
-    @Test("the shared client: not before start, once, and again after stop")
+    @Test("the shared client can be used after start, started once, and started again after stop")
     func shared() throws {
         let directory = try TemporaryDirectory()
         #expect(!Analytics.isEnabled)
@@ -402,8 +399,7 @@ struct ClientTests {
         #expect(try events(directory).count == 1 && !Analytics.isEnabled)
     }
 
-    @Test(
-        "what is set before start rules from the first event on; after start and stop nothing of it is left")
+    @Test("settings before start apply from the first event; a stop forgets them")
     func settingsBeforeStart() throws {
         let directory = try TemporaryDirectory()
         Analytics.enableManualSessionTracker()
@@ -437,7 +433,7 @@ struct ClientTests {
         try Analytics.stop()
     }
 
-    @Test("ac23: exactly the countries that the agent knows are accepted; the one before stays")
+    @Test("ac23: the countries that the agent knows are accepted, and after a refusal the previous one stays")
     func ac23_countries() throws {
         let directory = try TemporaryDirectory()
         let client = try AnalyticsClient(ClientSettings(directory: directory.path))
@@ -457,9 +453,7 @@ struct ClientTests {
         #expect(try events(directory).map { $0["country"] as? String } == ["DE", nil])
     }
 
-    @Test(
-        "a finished append file is renamed, so that the agent removes it: a full one, the last, and a dead process's"
-    )
+    @Test("a finished append file is renamed and then removed: a full one, the last, and a dead process's")
     func finishedFiles() throws {
         let directory = try TemporaryDirectory()
         // One of a process that has ended, one of a process that lives, and two of other programs.
@@ -484,7 +478,7 @@ struct ClientTests {
         #expect(try events(directory).count { $0["name"] as? String != "old" } == 40)
     }
 
-    @Test("tm11: a push is a line of the data layer, in order with the events; what is none is refused")
+    @Test("tm11: a push is a line of the data layer, in order with the events; an invalid one is refused")
     func pushes() throws {
         let directory = try TemporaryDirectory()
         let client = try AnalyticsClient(ClientSettings(directory: directory.path))
@@ -560,9 +554,7 @@ struct ClientTests {
         }
     }
 
-    @Test(
-        "ga05: dispatches run one at a time: one that is asked for meanwhile begins when the present one has ended"
-    )
+    @Test("ga05: dispatches run one at a time: the next one begins when the previous one has ended")
     func ga05_oneAtATime() async throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -582,9 +574,7 @@ struct ClientTests {
         try client.close()
     }
 
-    @Test(
-        "ga05: a dispatch that is asked for while a critical event is being written hands over what follows it"
-    )
+    @Test("ga05: a dispatch during the write of a critical event hands over the events after it")
     func ga05_behindCritical() async throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -604,7 +594,7 @@ struct ClientTests {
     }
 
     @Test(
-        "ga02: with the dispatch interval off nothing goes by itself, the critical lane included; dispatch sends it"
+        "ga02: with dispatch interval off nothing is sent by itself, not even critical events, until dispatch"
     )
     func ga02_manualDispatch() async throws {
         let directory = try TemporaryDirectory()
@@ -634,7 +624,7 @@ struct ClientTests {
         #expect(client.transmissionInterval == .zero)
     }
 
-    @Test("ga05: the report on several destinations: an error wins, then what was sent; reasons are named")
+    @Test("ga05: in the result for several destinations an error wins over success; reasons are included")
     func ga05_reports() {
         func report(_ status: Int, _ body: String) -> DispatchReport {
             DispatchReport(answer: AgentSocket.Answer(status: status, body: body))
@@ -655,7 +645,7 @@ struct ClientTests {
         #expect(report(503, "").result == .error && report(503, "").confirmedBy == .queue)
     }
 
-    @Test("properties keep their order; the last value of a name counts")
+    @Test("properties keep their order; the last value of a name wins")
     func properties() {
         var properties: EventProperties = ["b": 1, "a": "x", "b": 2.5]
         #expect(properties.members.map(\.name) == ["b", "a"] && properties["b"] == 2.5)

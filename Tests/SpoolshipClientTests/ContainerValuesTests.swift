@@ -16,7 +16,7 @@ struct ContainerValuesTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
     }
 
-    @Test("tm19: typed getters; what is missing, or of another type, gives the type's standard value")
+    @Test("tm19: typed getters give the type's standard value for a missing value or one of another type")
     func getters() throws {
         try publish(
             #"{"text": "a\"\u00e9\ud83d\ude00\n", "count": 12, "share": 0.25, "whole": 3.0, "on": true, "digits": "42", "null": null, "list": [1, {"a": []}]}"#
@@ -34,7 +34,7 @@ struct ContainerValuesTests {
         #expect(values.double("none") == 0 && !values.boolean("none"))
     }
 
-    @Test("tm19: without an agent everything is missing; rubbish leaves the last good values")
+    @Test("tm19: without an agent all values are missing; a garbled file leaves the last good values")
     func noFile() throws {
         let values = ContainerValues(path: path)
         #expect(values.string("text") == "")
@@ -46,7 +46,7 @@ struct ContainerValuesTests {
         #expect(later.string("text") == "good")
     }
 
-    @Test("tm19: a change is told, and the new value is there")
+    @Test("tm19: a change is reported, and the new value is readable")
     func changes() throws {
         try publish(#"{"n": 1}"#)
         let values = ContainerValues(path: path)

@@ -111,7 +111,7 @@ struct ExamplesTests {
         try check(["sh", "\(Self.examples)/shell/track.sh"], language: "shell")
     }
 
-    @Test("Swift: the example and what docs/swift-client.md shows are built as a package of their own")
+    @Test("Swift: the example and the code in docs/swift-client.md build as their own package")
     func swift() throws {
         let directory = try TemporaryDirectory()
         let package = "\(directory.path)/package"
@@ -141,7 +141,7 @@ struct ExamplesTests {
     }
 
     @Test(
-        "Swift: an app depends on a tag of the repository, as docs/swift-client.md says",
+        "Swift: an app can depend on a tag of the repository, as docs/swift-client.md says",
         .enabled(if: has("git")))
     func tagOfTheRepository() throws {
         let directory = try TemporaryDirectory()

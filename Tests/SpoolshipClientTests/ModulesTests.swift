@@ -60,7 +60,8 @@ struct ModulesTests {
         }
     }
 
-    @Test("every event is there once, whole, in files of the stated size", arguments: ModuleLanguage.all)
+    @Test(
+        "every event is written once, as a whole, in files of the stated size", arguments: ModuleLanguage.all)
     func exactness(_ language: ModuleLanguage) throws {
         let directory = try TemporaryDirectory()
         _ = try run(language, "write", directory.path, "2000", "10000")
@@ -105,7 +106,7 @@ struct ModulesTests {
         #expect(abs(time.timeIntervalSinceNow) < 600)
     }
 
-    @Test("mistakes are errors and write nothing", arguments: ModuleLanguage.all)
+    @Test("mistakes raise errors and write nothing", arguments: ModuleLanguage.all)
     func mistakes(_ language: ModuleLanguage) throws {
         let directory = try TemporaryDirectory()
         let lines = try run(language, "mistakes", directory.path)
@@ -143,7 +144,7 @@ struct ModulesTests {
         }
     }
 
-    @Test("ga05: dispatch: good, no data, error without an agent", arguments: ModuleLanguage.all)
+    @Test("ga05: dispatch returns good, no data, or an error without an agent", arguments: ModuleLanguage.all)
     func dispatch(_ language: ModuleLanguage) async throws {
         let directory = try TemporaryDirectory()
         #expect(try run(language, "dispatch", directory.path, "0.5").first?.hasPrefix("error spool") == true)
@@ -162,7 +163,7 @@ struct ModulesTests {
         #expect(lines[1...] == ["no_data queue", "no_data spool"])
     }
 
-    @Test("tm19: values by type; a missing one gives the standard value", arguments: ModuleLanguage.all)
+    @Test("tm19: getters are typed; a missing value gives the standard value", arguments: ModuleLanguage.all)
     func values(_ language: ModuleLanguage) throws {
         let directory = try TemporaryDirectory()
         let file = "\(directory.path)/values.json"
