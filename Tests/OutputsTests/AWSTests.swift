@@ -55,7 +55,7 @@ struct AWSTests {
             try await server.log().allSatisfy { $0.path == "/" || $0.headers["x-amz-security-token"] != nil })
     }
 
-    @Test("a token that the token service refuses holds the batch, and says why")
+    @Test("a batch is held if the token service refuses the token, with the reason")
     func refusedToken() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -71,7 +71,7 @@ struct AWSTests {
         #expect(failure?.message.contains("another.token") == false)
     }
 
-    @Test("a role is taken on with the agent's key and the external id")
+    @Test("a role is assumed with the agent's key and the external id")
     func assumedRole() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -83,7 +83,7 @@ struct AWSTests {
         #expect(held(await wrong.send(try Sample.batch(1)))?.message.contains("AccessDenied") == true)
     }
 
-    @Test("credentials that the store calls expired of two requests at once are asked for again once")
+    @Test("credentials that expire under two concurrent requests are requested again once")
     func expiredAtOnce() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -100,7 +100,8 @@ struct AWSTests {
         #expect(try await server.log().count { $0.path == "/" } == 2)
     }
 
-    @Test("a container's role: the token of the environment goes along, and plain HTTP stays on the machine")
+    @Test(
+        "a container's role is requested with the token of the environment; plain HTTP stays on the machine")
     func container() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -122,7 +123,7 @@ struct AWSTests {
     }
 
     @Test(
-        "requests of type http are signed for their service, bodies packed or not",
+        "requests of type http are signed for their service, with bodies compressed or not",
         arguments: Compression.allCases)
     func signedHTTP(compression: Compression) async throws {
         let bench = try Bench()
@@ -142,7 +143,7 @@ struct AWSTests {
     }
 
     @Test(
-        "a refusal that does not say why lets go of credentials once, and of their replacement after a minute"
+        "an unexplained refusal renews the credentials once, and the new ones at the earliest a minute later"
     )
     func refused() async throws {
         let bench = try Bench()
@@ -174,7 +175,7 @@ struct AWSTests {
         #expect(try await signed().signature != second.signature)
     }
 
-    @Test("what a person gave cannot be asked for again")
+    @Test("static credentials from the settings are not renewed")
     func refusedKey() async throws {
         let bench = try Bench()
         let signer = try AWSSigner(
@@ -187,7 +188,7 @@ struct AWSTests {
         #expect(!signer.renewRefused(request, isOver: true, at: time.bootTime + .seconds(3600)))
     }
 
-    @Test("what the environment lacks is named", arguments: AWSSettings.Credentials.allCases)
+    @Test("missing variables of the environment are named", arguments: AWSSettings.Credentials.allCases)
     func environment(credentials: AWSSettings.Credentials) async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)

@@ -17,7 +17,7 @@ struct AnswerTests {
     }
 
     @Test(
-        "a web page is no acknowledgement: it holds, and says what answers there; a person's word stands above"
+        "a web page is no acknowledgement: it holds the batch and is described; a setting for the status wins"
     )
     func webPages() {
         for page in [
@@ -60,7 +60,7 @@ struct AnswerTests {
         }
     }
 
-    @Test("a destination's own meaning stands above the table")
+    @Test("the destination's settings override the table")
     func overridesWin() {
         let overrides: [String: AnswerMeaning] = [
             "409": .acknowledge, "404": .retry, "500": .bisect, "204": .hold,
@@ -75,7 +75,7 @@ struct AnswerTests {
         }
     }
 
-    @Test("a class may mean something else, except for a status that has its own meaning")
+    @Test("a class of statuses can be overridden, except for statuses with their own meaning")
     func classOverrides() {
         let table = AnswerTable(["404": .retry, "4xx": .hold, "2xx": .bisect])
         #expect(
@@ -85,7 +85,7 @@ struct AnswerTests {
     }
 
     @Test(
-        "Retry-After is read in both forms and kept within a second and an hour",
+        "Retry-After is read in both forms and limited to between a second and an hour",
         arguments: [
             ("120", .seconds(120)), (" 7 ", .seconds(7)), ("0", .seconds(1)), ("3601", .seconds(3600)),
             ("99999999999999999999999", .seconds(3600)), ("Fri, 20 Nov 2026 10:02:00 GMT", .seconds(120)),
@@ -105,7 +105,7 @@ struct AnswerTests {
         }
     }
 
-    @Test("a date is measured against the answer's own clock, milliseconds stand above seconds")
+    @Test("a date in Retry-After is measured by the answer's own clock; milliseconds take precedence")
     func retryAfterDetails() {
         let date = "Fri, 20 Nov 2026 12:00:00 GMT"
         let later = "Fri, 20 Nov 2026 12:01:00 GMT"
@@ -117,7 +117,7 @@ struct AnswerTests {
         #expect(RetryAfter.wait(retryAfter: "5", milliseconds: "x", date: nil, now: now) == .seconds(5))
     }
 
-    @Test("only what is to be tried again says when; a hold is a hold")
+    @Test("only retries carry a time; a hold does not")
     func holdsIgnoreRetryAfter() {
         guard case .held = outcome(HTTPAnswer(status: 403, retryAfter: "5")) else {
             Issue.record("403 was not held")

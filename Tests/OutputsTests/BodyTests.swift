@@ -8,14 +8,14 @@ import Testing
 @Suite("Bodies")
 struct BodyTests {
     @Test(
-        "a whole frame that is packed as wanted is the body, byte for byte", arguments: Compression.allCases)
+        "a whole frame with the wanted compression is sent byte for byte", arguments: Compression.allCases)
     func storedFramesAreSentAsTheyAre(compression: Compression) throws {
         let part = try Sample.part(0..<50, compression)
         let body = try BodyBuilder(NDJSONEncoder(), compression).body(of: Sample.batch([part]))
         #expect(body == part.frame)
     }
 
-    @Test("any parts and ranges become one frame that holds their lines in order")
+    @Test("any parts and ranges are joined into one frame, with their lines in order")
     func joinedBodiesAreOneFrame() throws {
         let seed: UInt64 = 20_261_120
         var random = SplitMix64(seed: seed)
@@ -40,7 +40,7 @@ struct BodyTests {
         }
     }
 
-    @Test("pieces of several frames, one after the other in any order, hold their own lines")
+    @Test("pieces of several frames, in any order, contain their own lines")
     func pieces() throws {
         var random = SplitMix64(seed: 52)
         let builder = try BodyBuilder(NDJSONEncoder(), .none)
@@ -55,7 +55,7 @@ struct BodyTests {
         }
     }
 
-    @Test("a frame that is damaged, or holds fewer lines than it should, is an error and nothing is sent")
+    @Test("a frame that is damaged or has too few lines is an error, and nothing is sent")
     func damagedFramesAreErrors() throws {
         var part = try Sample.part(0..<10, .gzip)
         var frame = part.frame
@@ -72,7 +72,7 @@ struct BodyTests {
         }
     }
 
-    @Test("a JSON array of the events")
+    @Test("events can be sent as a JSON array")
     func jsonArray() throws {
         let body = try BodyBuilder(JSONArrayEncoder(), .none).body(
             of: Sample.batch([try Sample.part(0..<2, .zstd)]))

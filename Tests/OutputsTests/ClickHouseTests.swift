@@ -68,7 +68,7 @@ struct ClickHouseTests {
         }
     }
 
-    @Test("the columns of the table are compared with what is sent, without writing")
+    @Test("check compares the columns of the table with the format, and writes nothing")
     func columns() async throws {
         let stage = try await Stage()
         try await stage.make("events")
@@ -103,7 +103,7 @@ struct ClickHouseTests {
         #expect(try await stage.query("SELECT count() FROM events FORMAT TSV") == "0\n")
     }
 
-    @Test("a batch that is sent twice is stored once; the same events in another batch are stored again")
+    @Test("a batch that is sent twice is stored once; equal events in another batch are stored again")
     func repeats() async throws {
         let stage = try await Stage()
         try await stage.make("events")
@@ -114,7 +114,7 @@ struct ClickHouseTests {
         #expect(try await stage.query("SELECT count() FROM events") == "100\n")
     }
 
-    @Test("the documented table and address keep what an event says, its time above all")
+    @Test("the documented table and address keep the content of events, above all their time")
     func documentedTable() async throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/destinations.md", encoding: .utf8)
         let start = try #require(page.range(of: "CREATE TABLE events"))
@@ -140,7 +140,7 @@ struct ClickHouseTests {
     }
 
     @Test(
-        "a query with a slip, a table that is not there and a wrong password hold; no event is taken for the cause",
+        "a wrong query, a missing table and a wrong password hold the destination; no event is blamed",
         arguments: [
             ("INSRT%20INTO%20events%20FORMAT%20JSONEachRow", "secret", "SYNTAX_ERROR (62)"),
             (
@@ -167,7 +167,7 @@ struct ClickHouseTests {
         #expect(failure.message.contains(words), "\(failure.message)")
     }
 
-    @Test("a row that the table does not take is looked for; what the table says is in the excerpt only")
+    @Test("a row that the table rejects is searched for; the table's message appears in the excerpt only")
     func badRows() async throws {
         let stage = try await Stage()
         try await stage.make("events")
@@ -186,7 +186,7 @@ struct ClickHouseTests {
         #expect(try await stage.query("SELECT count() FROM events") == "0\n")
     }
 
-    @Test("a table with too many parts is tried again, and no event is taken for the cause")
+    @Test("a table with too many parts is retried, and no event is blamed")
     func tooManyParts() async throws {
         let stage = try await Stage()
         try await stage.make("events", "parts_to_delay_insert = 1, parts_to_throw_insert = 1")
@@ -201,7 +201,7 @@ struct ClickHouseTests {
         #expect(failure?.message.contains("TOO_MANY_PARTS (252)") == true, "\(outcome)")
     }
 
-    @Test("the names of the codes are the engine's")
+    @Test("the names of error codes are those of ClickHouse")
     func names() async throws {
         let stage = try await Stage()
         let codes = ClickHouseError.all.keys.sorted()
@@ -213,8 +213,7 @@ struct ClickHouseTests {
         #expect(names == codes.compactMap { ClickHouseError.all[$0]?.name })
     }
 
-    @Test(
-        "an error is no acknowledgement, whatever its status; what a person set for a status stands above it")
+    @Test("an error is no acknowledgement, whatever the status; a setting for a status overrides it")
     func precedence() {
         func outcome(_ status: Int, _ code: String, _ overrides: [String: AnswerMeaning] = [:]) -> Outcome {
             AnswerReader(table: AnswerTable(overrides), encoder: NDJSONEncoder()).outcome(

@@ -8,7 +8,7 @@ import Testing
 @Suite("Sending to a receiver over TLS")
 struct DeliveryToReceiverTests {
     @Test(
-        "what arrives is what was stored, however stored and sent",
+        "what arrives is what was stored, with any storage and compression",
         arguments: Compression.allCases, Compression.allCases)
     func bodiesArriveWhole(stored: Compression, sent: Compression) async throws {
         let bench = try Bench()
@@ -30,7 +30,7 @@ struct DeliveryToReceiverTests {
         #expect(receiver.stats.events == 78 && receiver.stats.batches == 2 && receiver.stats.unreadable == 0)
     }
 
-    @Test("as a JSON array")
+    @Test("events arrive as a JSON array")
     func arraysArriveWhole() async throws {
         let bench = try Bench()
         let file = "\(bench.directory.path)/events.ndjson"
@@ -40,7 +40,7 @@ struct DeliveryToReceiverTests {
         #expect(text(of: file) == String(decoding: Sample.lines(0..<7), as: UTF8.self))
     }
 
-    @Test("the same batch sent again is taken once")
+    @Test("a batch that is sent again is accepted once")
     func repeatsAreTakenOnce() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver()
@@ -49,7 +49,7 @@ struct DeliveryToReceiverTests {
         #expect(receiver.stats.events == 5 && receiver.stats.batches == 1 && receiver.stats.repeats == 2)
     }
 
-    @Test("many at once, each once")
+    @Test("concurrent batches arrive once each")
     func manyAtOnce() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.threads = 2 }
@@ -65,7 +65,7 @@ struct DeliveryToReceiverTests {
         #expect(receiver.stats.events == 2000 && receiver.stats.batches == 100 && receiver.stats.repeats == 0)
     }
 
-    @Test("of connections that many requests needed, one is left once requests come alone")
+    @Test("after concurrent requests only one connection stays open for single requests")
     func idleConnections() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.faults.delay = .milliseconds(50) }
@@ -90,7 +90,7 @@ struct DeliveryToReceiverTests {
         }
     }
 
-    @Test("a body of many megabytes, in both directions of size")
+    @Test("a body of many megabytes arrives, and a small one after it")
     func largeBodies() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver()

@@ -6,7 +6,7 @@ import Receiver
 import TestKit
 import Testing
 
-@Suite("A receiver that is told to fail")
+@Suite("A receiver with injected faults")
 struct FaultyReceiverTests {
     @Test("429 with Retry-After holds the destination for that long")
     func fault13_tooManyRequests() async throws {
@@ -25,7 +25,7 @@ struct FaultyReceiverTests {
         #expect(wait == .seconds(17) && failure.status == 429 && failure.excerpt.contains("told to fail"))
     }
 
-    @Test("503 for a while, then 200: the batch is there once")
+    @Test("503 for a while, then 200: the batch is stored once")
     func unavailableForAWhile() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver {
@@ -38,7 +38,7 @@ struct FaultyReceiverTests {
         #expect(receiver.stats.events == 5 && receiver.stats.answers == [200: 1, 503: 2])
     }
 
-    @Test("413 tells the size of the body that was refused")
+    @Test("413 reports the size of the refused body")
     func fault12_tooLarge() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.faults.largestBody = 500 }
@@ -65,7 +65,7 @@ struct FaultyReceiverTests {
         #expect(failure.status == 400 && receiver.stats.events == 7)
     }
 
-    @Test("cut after storing: tried again, and there once")
+    @Test("a connection cut after storing: the batch is retried, and stored once")
     func cutAfterStoring() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver {
@@ -78,7 +78,9 @@ struct FaultyReceiverTests {
         #expect(receiver.stats.events == 5 && receiver.stats.repeats == 1 && receiver.stats.cuts == 1)
     }
 
-    @Test("cut before storing, or in the body: tried again, and there once", arguments: [true, false])
+    @Test(
+        "a connection cut before storing or in the body: the batch is retried, and stored once",
+        arguments: [true, false])
     func cutBeforeStoring(inBody: Bool) async throws {
         let bench = try Bench()
         let receiver = try bench.receiver {
@@ -91,7 +93,7 @@ struct FaultyReceiverTests {
         #expect(receiver.stats.events == 5 && receiver.stats.repeats == 0 && receiver.stats.cuts == 1)
     }
 
-    @Test("late answers are waited for, and a receiver can be stopped while they wait")
+    @Test("late answers are waited for, and a receiver can be stopped meanwhile")
     func lateAnswers() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.faults.delay = .milliseconds(300) }
@@ -109,7 +111,7 @@ struct FaultyReceiverTests {
         #expect(wait < 45)
     }
 
-    @Test("a receiver can be stopped at the moment at which an answer begins to wait")
+    @Test("a receiver can be stopped exactly when an answer begins to wait")
     func stoppedBeforeTheWait() async throws {
         let bench = try Bench()
         for round in 0..<40 {
@@ -124,7 +126,7 @@ struct FaultyReceiverTests {
         }
     }
 
-    @Test("a random tenth of failures of every kind: everything is there once in the end")
+    @Test("with a tenth of all requests failing in random ways, every event is stored once")
     func randomFaults() async throws {
         for fault in [FaultPlan.Fault.status(500), .cutInBody, .cutBeforeStoring, .cutAfterStoring] {
             let bench = try Bench()

@@ -36,7 +36,7 @@ struct FileOutputTests {
         return failure.message
     }
 
-    @Test("batches are appended as plain lines, however stored, and a file that is there already is kept")
+    @Test("batches are appended as plain lines, whatever their storage, and an existing file is kept")
     func appends() async throws {
         let desk = try Desk()
         let output = try desk.output()
@@ -51,7 +51,7 @@ struct FileOutputTests {
         #expect(text(of: desk.path) == expected(0..<35))
     }
 
-    @Test("a file that was renamed or deleted is not written to any more: the next batch makes a new one")
+    @Test("a file that was renamed or deleted is left; the next batch makes a new one")
     func rotation() async throws {
         let desk = try Desk()
         let output = try desk.output()
@@ -76,7 +76,7 @@ struct FileOutputTests {
         #expect(text(of: desk.path) == expected(20..<25))
     }
 
-    @Test("a line that a crash has cut is ended, and spoils nothing after it")
+    @Test("a line that a crash has cut is ended, and does not damage the line after it")
     func cutLine() async throws {
         let desk = try Desk()
         try PrivateFile.replace(desk.path, with: expected(0..<2) + #"{"name":"cut"#)
@@ -85,7 +85,7 @@ struct FileOutputTests {
         #expect(text(of: desk.path) == expected(0..<2) + #"{"name":"cut"# + "\n" + expected(2..<4))
     }
 
-    @Test("what a person must mend holds, and says where; once mended it goes on")
+    @Test("a problem that needs a person holds the destination, with the path; once repaired it continues")
     func held() async throws {
         let desk = try Desk()
         let batch = Sample.batch([try Sample.part(0..<3, .none)])
@@ -142,7 +142,7 @@ struct StandardOutputTests {
         }
     }
 
-    @Test("batches come out as plain lines")
+    @Test("batches are written as plain lines")
     func lines() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()
@@ -186,7 +186,7 @@ struct StandardOutputTests {
         #expect(Set(came.split(separator: 10)) == Set(expected.split(separator: 10)))
     }
 
-    @Test("when nobody will ever read again it holds, and says so")
+    @Test("output without a reader holds the destination, with the reason")
     func gone() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()

@@ -5,9 +5,9 @@ import Receiver
 import TestKit
 import Testing
 
-@Suite("Documents of containers")
+@Suite("Container documents, fetched")
 struct DocumentFetcherTests {
-    @Test("a web page is no document, and is named as what it is; nor is one that breaks off")
+    @Test("a web page is not a document, and reported as such; nor is a truncated document")
     func noDocuments() async throws {
         let bench = try Bench()
         for (answer, words) in [
@@ -93,8 +93,7 @@ struct HandshakeTests {
         #expect(ended.message.contains("closed the connection right after the TLS handshake"), "\(ended)")
     }
 
-    @Test(
-        "--connect says what prevents a connection: port, name, certificate, authority, pin")
+    @Test("--connect says what prevents a connection: port, name, certificate, authority, pin")
     func fault22_notReached() throws {
         let bench = try Bench()
         let otherName = try bench.identity(names: ["DNS:elsewhere.test"])

@@ -28,7 +28,7 @@ struct HostileServerTests {
     private let good = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
     @Test(
-        "a success whose body breaks off or never ends is no acknowledgement where the answer is read: the same batch again",
+        "a success with a cut or endless body is no acknowledgement if the body matters: the batch is retried",
         arguments: ["otlp", "splunk_hec", "loki", "elasticsearch", "ndjson"], [true, false])
     func halfASuccess(format: String, breaks: Bool) async throws {
         let formats: [String: any BatchEncoder] = [
@@ -55,7 +55,7 @@ struct HostileServerTests {
     }
 
     @Test(
-        "a success that comes before the request was read acknowledges nothing, even where the kernel took all of it",
+        "a success before the request was read is no acknowledgement, even if the kernel took all of it",
         arguments: [40_000, 400_000], [true, false])
     func earlySuccess(events: Int, closes: Bool) async throws {
         let bench = try Bench()
@@ -74,7 +74,7 @@ struct HostileServerTests {
             "\(failure as Any)")
     }
 
-    @Test("a refusal that comes before the request was read is what it says")
+    @Test("a refusal before the request was read counts as that refusal")
     func earlyRefusal() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -90,7 +90,7 @@ struct HostileServerTests {
         }
     }
 
-    @Test("a head of more than 100 KB is a broken connection, tried again, and holds nothing")
+    @Test("a header of more than 100 KB counts as a broken connection, and is retried")
     func hugeHead() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -103,7 +103,7 @@ struct HostileServerTests {
         #expect(retried(outcome)?.kind == .connection, "\(outcome)")
     }
 
-    @Test("a server that never answers costs the request timeout and no more")
+    @Test("a server that never answers takes up the request timeout only")
     func fault10_hang() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { $0.hang() }
@@ -116,9 +116,7 @@ struct HostileServerTests {
         #expect((0.4...45).contains(seconds))
     }
 
-    @Test(
-        "a batch that may take longer gets the longer time, and the next one on the connection the usual time"
-    )
+    @Test("a batch with a longer timeout does not prolong the timeout of the next one on the connection")
     func longerRequest() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -136,7 +134,7 @@ struct HostileServerTests {
         #expect(retried(await output.send(try Sample.batch(5)))?.kind == .timeout)
     }
 
-    @Test("a server that answers a byte at a time costs the request timeout and no more")
+    @Test("a server that answers one byte at a time takes up the request timeout only")
     func slowDrip() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -153,7 +151,7 @@ struct HostileServerTests {
         #expect((0.9...45).contains(seconds))
     }
 
-    @Test("when nothing moves, the stall timeout ends it long before the request timeout")
+    @Test("if no bytes move, the stall timeout ends the request long before the request timeout")
     func stall() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { $0.hang() }
@@ -164,7 +162,7 @@ struct HostileServerTests {
         #expect((0.9...45).contains(seconds))
     }
 
-    @Test("a server that accepts and never speaks TLS costs the connect timeout")
+    @Test("a server that accepts and never speaks TLS takes up the connect timeout only")
     func silentHandshake() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { $0.hang() }
@@ -181,7 +179,7 @@ struct HostileServerTests {
         #expect((0.3...45).contains(seconds))
     }
 
-    @Test("a reset while the body is sent is tried again")
+    @Test("a reset while the body is sent is retried")
     func resetInRequestBody() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -194,7 +192,7 @@ struct HostileServerTests {
         #expect(retried(outcome)?.kind == .connection)
     }
 
-    @Test("a connection cut after the body, before the answer, is tried again")
+    @Test("a connection cut after the body, before the answer, is retried")
     func cutBeforeAnswer() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { _ = $0.request() }
@@ -220,7 +218,7 @@ struct HostileServerTests {
     }
 
     @Test(
-        "what is no HTTP is tried again, as a breach of the protocol",
+        "an answer that is not HTTP is retried, as a protocol violation",
         arguments: [
             "hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/7.7 200 OK\r\n\r\n",
         ])
@@ -236,7 +234,7 @@ struct HostileServerTests {
         #expect(retried(outcome)?.kind == .protocolViolation)
     }
 
-    @Test("endless answers and endless heads are ended")
+    @Test("endless answers and headers are ended")
     func endlessAnswers() async throws {
         let bench = try Bench()
         let piece = Array(repeating: UInt8(ascii: "x"), count: 65_536)
@@ -268,7 +266,7 @@ struct HostileServerTests {
         #expect(retried(second) != nil && more < 45)
     }
 
-    @Test("a redirect is held, not followed")
+    @Test("a redirect holds the destination and is not followed")
     func redirectsAreNotFollowed() async throws {
         let bench = try Bench()
         let other = try ScriptedPeer(bench.identity()) { $0.hang() }
@@ -288,7 +286,7 @@ struct HostileServerTests {
         #expect(failure.status == 307 && other.connections == 0)
     }
 
-    @Test("cookies are not kept")
+    @Test("cookies are not stored")
     func cookiesAreNotKept() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -302,7 +300,7 @@ struct HostileServerTests {
         for _ in 0..<3 { #expect(await output.send(try Sample.batch(5)) == .acknowledged) }
     }
 
-    @Test("one connection serves many requests, and a new one comes when the server has closed it")
+    @Test("one connection serves many requests, and is replaced when the server has closed it")
     func connectionsAreKept() async throws {
         let bench = try Bench()
         let answer = good
@@ -327,7 +325,7 @@ struct HostileServerTests {
         #expect(peer.connections == 2)
     }
 
-    @Test("a connection that has reached its age is not used again")
+    @Test("a connection beyond its maximum age is not reused")
     func fault24_connectionsAge() async throws {
         let bench = try Bench()
         let answer = good
@@ -343,7 +341,7 @@ struct HostileServerTests {
         #expect(peer.connections == 2)
     }
 
-    @Test("a request that is given up ends at once, and its place can be used again")
+    @Test("a cancelled request ends at once, and its slot is free again")
     func cancellation() async throws {
         let bench = try Bench()
         let answer = good
@@ -364,7 +362,7 @@ struct HostileServerTests {
         #expect(await output.send(batch) == .acknowledged)
     }
 
-    @Test("nobody listens: the message says so")
+    @Test("a refused connection has a clear message")
     func refused() async throws {
         let bench = try Bench()
         let outcome = try await bench.output(to: "https://127.0.0.1:1/").send(try Sample.batch(5))
@@ -372,7 +370,7 @@ struct HostileServerTests {
         #expect(failure.kind == .connect && failure.message.contains("connection refused"))
     }
 
-    @Test("a name that cannot be resolved: the message says so")
+    @Test("a name that cannot be resolved has a clear message")
     func unresolved() async throws {
         let bench = try Bench()
         // A label that is too long for any name server: nobody is asked.

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("nginx")
 struct NginxTests {
-    @Test("what goes through nginx to a receiver behind it arrives whole", arguments: [false, true])
+    @Test("bodies through nginx to a receiver arrive as a whole", arguments: [false, true])
     func throughProxy(http2: Bool) async throws {
         let bench = try Bench()
         let file = "\(bench.directory.path)/events.ndjson"
@@ -25,7 +25,7 @@ struct NginxTests {
         #expect(receiver.stats.answers == [200: 1])
     }
 
-    @Test("a connection that fell silent is left after one timeout", arguments: [false, true])
+    @Test("a connection that became silent is left after one timeout", arguments: [false, true])
     func silentConnection(http2: Bool) async throws {
         let bench = try Bench()
         // It answers once it has the events; `return 200` would answer the head.
@@ -43,7 +43,7 @@ struct NginxTests {
     }
 
     @Test(
-        "an answer that comes before the body was read ends the transfer, also over HTTP/2",
+        "an answer before the body was read ends the transfer, also over HTTP/2",
         arguments: [false, true], [10, 20_000, 200_000])
     func earlyAnswers(http2: Bool, events: Int) async throws {
         let bench = try Bench()
@@ -96,7 +96,7 @@ struct ProxyTests {
         }
     }
 
-    @Test("a proxy gets its own credentials and none of the destination's")
+    @Test("a proxy gets its own credentials, and not the destination's")
     func fault24_proxiesSeeNoSecrets() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -116,7 +116,7 @@ struct ProxyTests {
         #expect(!seen.last.contains("hunter") && !seen.last.contains("Idempotency"))
     }
 
-    @Test("the environment names the proxy, but for this machine")
+    @Test("a proxy of the environment is used, except for this machine")
     func fault24_environment() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -140,7 +140,7 @@ struct ProxyTests {
 @Suite("Addresses and requests")
 struct RequestTests {
     @Test(
-        "the batch's id goes where the destination looks for it, and a token into the address where a format has it"
+        "the batch's id is where the destination expects it, and a token in the address where a format needs it"
     )
     func argumentsAreAdded() async throws {
         let bench = try Bench()

@@ -48,7 +48,7 @@ struct OAuth2Tests {
         }
     }
 
-    @Test("a token is asked for once, by one of many requests, and again a fifth before its end")
+    @Test("one of many requests fetches a token, and again a fifth of its life before it expires")
     func renewal() async throws {
         let room = try await Room()
         let output = try room.output()
@@ -65,9 +65,7 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 2)
     }
 
-    @Test(
-        "a token that was asked for while the clock was ahead is renewed, or dropped when refused, as any other"
-    )
+    @Test("a token that was requested with a wrong clock is renewed, or dropped when refused, like any other")
     func clockThatWasAhead() async throws {
         let room = try await Room()
         let output = try room.output()
@@ -85,7 +83,7 @@ struct OAuth2Tests {
         #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
     }
 
-    @Test("while the token endpoint is down a token is used until its end, and then batches wait")
+    @Test("while the token endpoint is down, a token is used until it expires, and then batches wait")
     func endpointDown() async throws {
         let room = try await Room()
         let output = try room.output()
@@ -100,9 +98,7 @@ struct OAuth2Tests {
         #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
     }
 
-    @Test(
-        "a token that the receiver refuses is asked for again; a new one that it refuses holds the destination"
-    )
+    @Test("a token that the receiver refuses is renewed; if the new one is refused, the destination is held")
     func revoked() async throws {
         let room = try await Room()
         let output = try room.output()
@@ -124,8 +120,7 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 3)
     }
 
-    @Test(
-        "a token that is refused of several requests at once holds none of them, and is asked for again once")
+    @Test("a token that several concurrent requests find refused is renewed once, and none is held")
     func revokedAtOnce() async throws {
         let room = try await Room()
         let output = try room.output()
@@ -142,7 +137,7 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 2)
     }
 
-    @Test("a wrong client secret holds the destination and says so; the right one in its file ends that")
+    @Test("a wrong client secret holds the destination, until its file has the right one")
     func wrongSecret() async throws {
         let room = try await Room()
         let file = "\(room.bench.directory.path)/secret"
@@ -167,7 +162,7 @@ struct OAuth2Tests {
         }
     }
 
-    @Test("a token endpoint that says when to come back is left alone until then, and named")
+    @Test("a token endpoint with Retry-After is left alone until then, and named")
     func endpointThatIsBusy() async throws {
         let bench = try Bench()
         let endpoint = try ScriptedPeer(nil) { connection in
@@ -186,7 +181,7 @@ struct OAuth2Tests {
         #expect(failure.message.contains("the token endpoint answered 429"), "\(failure)")
     }
 
-    @Test("a token endpoint that is silent is given the destination's request_timeout, and named")
+    @Test("a silent token endpoint is waited for up to request_timeout, and named")
     func silentEndpoint() async throws {
         let bench = try Bench()
         let endpoint = try ScriptedPeer(nil) { $0.hang() }
@@ -198,7 +193,7 @@ struct OAuth2Tests {
     }
 
     @Test(
-        "what is no bearer token is none",
+        "an answer without a bearer token is not a token",
         arguments: [
             "", "{}", #"{"access_token": "x", "token_type": null}"#,
             #"{"access_token": "a b", "token_type": "bearer"}"#,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Outputs
 
-@Suite("Which way requests go", .serialized)
+@Suite("The choice of a proxy", .serialized)
 struct ProxyChoiceTests {
     /// A server for plain HTTP that keeps the heads of what it was asked.
     private func peer(_ seen: Seen) throws -> ScriptedPeer {
@@ -18,7 +18,7 @@ struct ProxyChoiceTests {
         }
     }
 
-    @Test("plain HTTP to this machine never goes to a proxy of the environment, nor does its token")
+    @Test("plain HTTP to this machine, with its token, never uses a proxy of the environment")
     func loopback() async throws {
         let bench = try Bench()
         let (server, proxy) = (Seen(), Seen())
@@ -39,9 +39,7 @@ struct ProxyChoiceTests {
         #expect(server.last.contains("Authorization: Bearer token-of-main"))
     }
 
-    @Test(
-        "a server beside the destination, which is shown a secret, is reached over plain HTTP by no proxy of the environment"
-    )
+    @Test("plain HTTP with a secret to a server beside the destination uses no proxy of the environment")
     func besides() {
         var options = HTTPOptions(url: "http://events.example.com/x")
         options.settings.allowPlainHTTP = true
@@ -52,8 +50,7 @@ struct ProxyChoiceTests {
         #expect(options.beside(EndpointURL("https://a"), caFile: nil).settings.requestTimeout == .seconds(3))
     }
 
-    @Test(
-        "plain HTTP with a credential goes to no proxy of the environment; without one, and over TLS, it may")
+    @Test("plain HTTP with a credential uses no proxy of the environment; without one, or over TLS, it may")
     func credentials() {
         var options = HTTPOptions(url: "http://events.example.com/x")
         options.settings.allowPlainHTTP = true
@@ -69,7 +66,7 @@ struct ProxyChoiceTests {
         #expect(!options.mayUseProxyOfEnvironment)
     }
 
-    @Test("plain HTTP through a configured proxy is refused unless it is allowed by name")
+    @Test("plain HTTP through a configured proxy is refused unless it is allowed explicitly")
     func configuredProxy() throws {
         var options = HTTPOptions(url: "http://localhost:8080/x")
         options.settings.proxy = EndpointURL("http://proxy.example.com:3128")
@@ -84,7 +81,7 @@ struct ProxyChoiceTests {
         try options.check()
     }
 
-    @Test("what fails at a proxy names the proxy and where its name comes from; where it made a tunnel, both")
+    @Test("failures at a proxy name the proxy and its origin; failures in its tunnel name both ends")
     func failuresOfProxies() async throws {
         let bench = try Bench()
         let answers = [
@@ -128,7 +125,7 @@ struct ProxyChoiceTests {
         }
     }
 
-    @Test("a proxy that takes connections and is silent, and one whose name is unknown")
+    @Test("a silent proxy and a proxy with an unknown name are reported")
     func silentProxy() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { $0.hang() }
@@ -153,7 +150,7 @@ struct ProxyChoiceTests {
         }
     }
 
-    @Test("a server that no_proxy names is blamed itself")
+    @Test("for a server in no_proxy, failures name the server itself")
     func exempt() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { _ in }

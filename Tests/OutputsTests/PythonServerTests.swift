@@ -3,7 +3,7 @@ import Foundation
 import TestKit
 import Testing
 
-@Suite("Servers in Python, as children of the tests")
+@Suite("Servers in Python, as child processes")
 struct PythonServerTests {
     /// The kernel's own way (PR_SET_PDEATHSIG) asks for the thread: the threads that tests run on end when they are idle.
     @Test("a server outlives the thread that started it")

@@ -13,7 +13,7 @@ private struct RawEncoder: BatchEncoder {
     func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] { bytes }
 }
 
-@Suite("A receiver that is abused")
+@Suite("A receiver under attack")
 struct ReceiverAbuseTests {
     private func status(_ outcome: Outcome) -> Int? {
         switch outcome {
@@ -25,7 +25,7 @@ struct ReceiverAbuseTests {
     }
 
     @Test(
-        "a body that unpacks to more than is allowed is refused, whatever it is packed with",
+        "a body that decompresses beyond the limit is refused, in every compression",
         arguments: [Compression.gzip, .zstd])
     func bombs(compression: Compression) async throws {
         let bench = try Bench()
@@ -36,7 +36,7 @@ struct ReceiverAbuseTests {
         #expect(receiver.stats.unreadable == 1 && receiver.stats.events == 0)
     }
 
-    @Test("a body that is larger on the wire than is allowed is refused")
+    @Test("a body beyond the limit on the wire is refused")
     func largeBodies() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.largestBody = 100_000 }
@@ -45,7 +45,7 @@ struct ReceiverAbuseTests {
         #expect(status(await output.send(try Sample.batch(20, number: 2))) == 200)
     }
 
-    @Test("a body that is no JSON is answered 400", arguments: ["hello", "{\"a\":1}\nhello\n", "[1,2"])
+    @Test("a body that is not JSON is answered with 400", arguments: ["hello", "{\"a\":1}\nhello\n", "[1,2"])
     func garbage(body: String) async throws {
         let bench = try Bench()
         let receiver = try bench.receiver()
@@ -54,7 +54,7 @@ struct ReceiverAbuseTests {
         #expect(receiver.stats.unreadable == 1)
     }
 
-    @Test("the same key many times at once is taken once")
+    @Test("concurrent requests with one key are accepted once")
     func sameKeyAtOnce() async throws {
         let bench = try Bench()
         let file = "\(bench.directory.path)/events.ndjson"
@@ -75,7 +75,7 @@ struct ReceiverAbuseTests {
         #expect(text(of: file) == String(decoding: Sample.lines(0..<10), as: UTF8.self))
     }
 
-    @Test("when events cannot be stored they are not acknowledged, and go again")
+    @Test("events that cannot be stored are not acknowledged, and are sent again")
     func fullDisk() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.store = .file("/dev/full", sync: false) }
@@ -83,7 +83,7 @@ struct ReceiverAbuseTests {
         #expect(receiver.stats.events == 0)
     }
 
-    @Test("clients that connect and say nothing do not keep others out")
+    @Test("silent clients do not block others")
     func silentClients() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.threads = 2 }

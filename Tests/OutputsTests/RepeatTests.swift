@@ -7,7 +7,7 @@ import Testing
 @testable import Outputs
 
 /// libcurl repeats a request by itself when a reused connection ends without an answer. The agent must decide about each repeat.
-@Suite("Each request on the wire is an attempt of the agent's")
+@Suite("Every request on the wire is an attempt by the agent")
 struct RepeatTests {
     private static let good = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -23,7 +23,7 @@ struct RepeatTests {
     }
 
     @Test(
-        "a batch that a reused connection swallowed is not repeated by the library",
+        "the library does not repeat a batch that a reused connection swallowed",
         arguments: [5, 20_000], [HTTPRequest.Method.post, .put])
     func swallowed(events: Int, method: HTTPRequest.Method) async throws {
         let bench = try Bench()
@@ -46,7 +46,7 @@ struct RepeatTests {
         #expect(seen.all.count == 2, "\(seen.all)")
     }
 
-    @Test("the next attempt of the agent goes over another connection")
+    @Test("the agent's next attempt uses another connection")
     func nextAttempt() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -60,7 +60,7 @@ struct RepeatTests {
     }
 
     @Test(
-        "a receiver that stores a batch and goes away leaves the result open: no connection afterwards hides that"
+        "if a receiver stores a batch and disappears, the result stays unknown, whatever a later connection says"
     )
     func goneAfterStoring() async throws {
         let bench = try Bench()
@@ -78,7 +78,7 @@ struct RepeatTests {
         #expect(seen.all.count == 1 && failure?.leavesOpen == true, "\(failure as Any)")
     }
 
-    @Test("over HTTP/2 no request is repeated by the library", arguments: HTTP2Peer.End.allCases)
+    @Test("over HTTP/2 the library repeats no request", arguments: HTTP2Peer.End.allCases)
     func http2(end: HTTP2Peer.End) async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -92,7 +92,7 @@ struct RepeatTests {
         #expect(seen.all.count == 3, "\(seen.all)")
     }
 
-    @Test("a GET stores nothing, and may be repeated by the library")
+    @Test("the library may repeat a GET, which stores nothing")
     func getIsRepeated() async throws {
         let bench = try Bench()
         let seen = Seen()

@@ -42,7 +42,7 @@ struct RequestTemplateTests {
         } ?? []
     }
 
-    @Test("events of each tenant go in a request of their own, under a key that is the same at every attempt")
+    @Test("events of each tenant are one request, under a key that is equal at every attempt")
     func tenants() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -81,7 +81,7 @@ struct RequestTemplateTests {
         #expect(seen.all.count == 1 && seen.last.contains("\r\nIdempotency-Key: \(batch().header.id)\r\n"))
     }
 
-    @Test("a tenant that is not served keeps its events; the others' are not sent again")
+    @Test("a tenant whose request fails keeps its events; those of others are not sent again")
     func oneTenantFails() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -91,7 +91,7 @@ struct RequestTemplateTests {
         #expect(await output.send(batch(of: ["shop", "web", "shop"])) == .partial(rejected: [], retry: [1]))
     }
 
-    @Test("each tenant's labels are its own app's: the pieces of a batch know whose their events are")
+    @Test("each tenant's labels have its own app: pieces of a batch know their apps")
     func lokiTenants() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -110,7 +110,7 @@ struct RequestTemplateTests {
         #expect(labels == [["one"], ["two"]])
     }
 
-    @Test("too many tenants share one, and a placeholder that is unknown is refused")
+    @Test("tenants beyond the limit share one, and an unknown placeholder is refused")
     func bound() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -152,7 +152,7 @@ struct RequestTemplateTests {
         }
     }
 
-    @Test("answers for check are shown without secrets that they quote, and without control characters")
+    @Test("answers are shown by check without quoted secrets and control characters")
     func answers() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in

@@ -28,7 +28,7 @@ import Testing
 @Suite("Without a route")
 struct RouteTests {
     @Test(
-        "ac15: an address that no route leads to is offline, no failure; a name that cannot be asked for is one",
+        "ac15: an address without a route is offline, not a failure; a name that cannot be resolved is a failure",
         .enabled(if: getuid() == 0, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2)"))
     func ac15_offline() async throws {
         let loop = try EventLoop(name: "routeless")
@@ -64,7 +64,7 @@ struct RouteTests {
     }
 
     @Test(
-        "a silent name server is named, and holds up nothing else on the loop",
+        "a silent name server is named, and blocks nothing else on the loop",
         .enabled(if: getuid() == 0, "NOT TESTED: needs root (CAP_SYS_ADMIN, port 53)"))
     func silentNameServer() async throws {
         let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)

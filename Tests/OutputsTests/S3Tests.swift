@@ -34,7 +34,7 @@ struct S3Tests {
     }
 
     @Test(
-        "a batch becomes one object under the key of the template, packed as its ending says",
+        "a batch becomes one object under the templated key, compressed by its suffix",
         arguments: Compression.allCases)
     func object(compression: Compression) async throws {
         let bench = try Bench()
@@ -81,7 +81,7 @@ struct S3Tests {
     }
 
     @Test(
-        "a key that events fill in makes an object for each value; a repeat finds them all; no app chooses another's prefix"
+        "keys from events make an object for each value, found by a repeat; no app reaches another's prefix"
     )
     func byEvent() async throws {
         let bench = try Bench()
@@ -110,7 +110,7 @@ struct S3Tests {
         #expect(output.templates?.takeCounts() == EventTemplates.Counts(missing: 2, beyond: 0))
     }
 
-    @Test("the paths of the page's example are partitions by the event's own day and hour")
+    @Test("the paths in the documentation's example are partitions by the event's own day and hour")
     func partitions() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -132,9 +132,7 @@ struct S3Tests {
         #expect(found.values.joined().sorted() == Array(0..<6))
     }
 
-    @Test(
-        "an object that is too large is split alone; anything else that fails makes the batch go again as it is"
-    )
+    @Test("only an oversized object is split; any other failure repeats the batch as it is")
     func partly() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -155,7 +153,7 @@ struct S3Tests {
         #expect(await output.send(batch) == .acknowledged)
     }
 
-    @Test("a probe tells a right bucket and key from wrong ones, and writes nothing")
+    @Test("a probe distinguishes right and wrong buckets and keys, and writes nothing")
     func probe() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -175,7 +173,7 @@ struct S3Tests {
         #expect(try await server.objects().isEmpty)
     }
 
-    @Test("signatures hold for keys with signs, blanks and letters beyond ASCII, and for all headers of ours")
+    @Test("signatures are valid for keys with signs, blanks and non-ASCII letters, and for all headers sent")
     func signatures() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -197,7 +195,7 @@ struct S3Tests {
         #expect(object.encryption == "aws:kms")
     }
 
-    @Test("a body of several megabytes goes through, for which the library waits to be told to continue")
+    @Test("a body of several megabytes is sent after 100 Continue")
     func large() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -206,9 +204,7 @@ struct S3Tests {
         #expect(try await server.objects().values.first?.bytes == Sample.lines(0..<120_000))
     }
 
-    @Test(
-        "exactly once: a lost answer is found as the object that is already there, and the object is not touched again"
-    )
+    @Test("exactly once: after a lost answer the existing object is found and left as it is")
     func lostAnswer() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -223,7 +219,7 @@ struct S3Tests {
     }
 
     @Test(
-        "exactly once: a batch whose answer was lost before compression was changed keeps its object; later ones have the new ending",
+        "exactly once: a batch with a lost answer keeps its object and suffix after compression was changed",
         arguments: Compression.allCases, Compression.allCases)
     func otherCompression(before: Compression, after: Compression) async throws {
         guard before != after else { return }
@@ -270,7 +266,7 @@ struct S3Tests {
     }
 
     @Test(
-        "an object of another size under the batch's key is replaced, and said; one that may not be looked at counts"
+        "an object of another size under the batch's key is replaced, and logged; an inaccessible one counts"
     )
     func otherSize() async throws {
         let bench = try Bench()
@@ -287,8 +283,7 @@ struct S3Tests {
         #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
     }
 
-    @Test(
-        "where the size cannot be asked now the batch goes again; a store that knows no ranges tells it too")
+    @Test("while the size is unknown the batch is retried; it is also found in a store without ranges")
     func sizeNotKnown() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -303,7 +298,7 @@ struct S3Tests {
         #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
     }
 
-    @Test("without the condition a repeat writes the same object again")
+    @Test("without the condition a repeat writes the object again")
     func overwriting() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -315,7 +310,7 @@ struct S3Tests {
         #expect(try await server.log().allSatisfy { $0.headers["if-none-match"] == nil && $0.status == 200 })
     }
 
-    @Test("a wrong secret, an unknown key and a missing bucket hold, and say what to look at")
+    @Test("a wrong secret, an unknown key and a missing bucket hold the destination, with advice")
     func wrongSettings() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -335,7 +330,7 @@ struct S3Tests {
     }
 
     @Test(
-        "every error that matters has its row, and none makes a dead letter",
+        "every relevant error has a row, and none makes a dead letter",
         arguments: [
             (503, "SlowDown", "retry"), (500, "InternalError", "retry"), (400, "RequestTimeout", "retry"),
             (409, "OperationAborted", "retry"),
@@ -366,7 +361,7 @@ struct S3Tests {
         if case .held(let failure) = outcome { #expect(!failure.message.contains("Unheard")) }
     }
 
-    @Test("a quota that is used up, as Ceph says it, is no missing permission")
+    @Test("an exhausted quota, as Ceph reports it, is not taken for a missing permission")
     func quota() {
         let body = Array("<Error><Code>QuotaExceeded</Code></Error>".utf8)
         guard
@@ -380,7 +375,7 @@ struct S3Tests {
             failure.message.contains("QuotaExceeded: the quota") && !failure.message.contains("PutObject"))
     }
 
-    @Test("SlowDown with Retry-After holds the whole destination for that long")
+    @Test("SlowDown with Retry-After holds the whole destination for that time")
     func slowDown() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -412,9 +407,7 @@ struct S3Tests {
         #expect(await output.send(try Sample.batch(1)) == .acknowledged)
     }
 
-    @Test(
-        "the machine's role: credentials are fetched, renewed before their end, and replaced when the server calls them expired"
-    )
+    @Test("a machine's credentials are fetched, renewed before they expire, and replaced if called expired")
     func instanceMetadata() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -453,7 +446,7 @@ struct S3Tests {
         #expect(try await asked() == 3)
     }
 
-    @Test("a metadata service that is not there, knows no role or answers nonsense is retried, and says so")
+    @Test("a missing or confused metadata service, or one without a role, is retried with the reason")
     func noMetadata() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -473,7 +466,7 @@ struct S3Tests {
         #expect(retried(await output.send(try Sample.batch(1)))?.message.contains("metadata service") == true)
     }
 
-    @Test("templates without a batch's id, with unknown fields or with loose ends are refused")
+    @Test("templates without the batch's id, with unknown fields or open braces are refused")
     func templates() throws {
         for bad in [
             "", "x", "{date}", "{batch}", "{batch_id", "batch_id}", "{}", "/{batch_id}", "a//{batch_id}",

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Secrets")
 struct SecretTests {
-    @Test("a token comes from its file, is followed when it changes, and is kept when the file goes wrong")
+    @Test("a token file is read again when it changes; an unusable one leaves the last token in force")
     func tokensAreReadAgain() async throws {
         let bench = try Bench()
         let time = ManualTime()
@@ -52,9 +52,7 @@ struct SecretTests {
         #expect(logged.contains("is empty"))
     }
 
-    @Test(
-        "a certificate file that goes wrong does not keep a new token out of use; each problem is logged once"
-    )
+    @Test("an unusable certificate file does not block a new token, and each problem is logged once")
     func tokenBesideBrokenCertificates() async throws {
         let bench = try Bench()
         let time = ManualTime()
@@ -87,7 +85,7 @@ struct SecretTests {
         #expect(complaints.count == 1, "\(complaints)")
     }
 
-    @Test("an answer that quotes the request shows no secret of it, and none of the address")
+    @Test("an answer that quotes the request shows none of its secrets, nor those of the address")
     func quotedSecrets() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -114,7 +112,7 @@ struct SecretTests {
         }
     }
 
-    @Test("Basic credentials and headers of the destination's own")
+    @Test("Basic credentials and a destination's own headers are sent")
     func otherAuthorizations() throws {
         var options = HTTPOptions(url: "https://127.0.0.1/")
         let secret = Secret("open sesame")
@@ -147,7 +145,7 @@ struct SecretTests {
         #expect(error?.message.contains("LoadCredential=token") == true)
     }
 
-    @Test("ac24: however a secret is turned into text, nothing of it shows")
+    @Test("ac24: however a secret is converted to text, it is not shown")
     func ac24_secretsDoNotShow() {
         let secret = Secret("hunter2-hunter2")
         var options = HTTPOptions(url: "https://127.0.0.1/")
@@ -162,7 +160,7 @@ struct SecretTests {
         for text in texts { #expect(!text.contains("hunter2")) }
     }
 
-    @Test("no failure shows a secret, whatever goes wrong")
+    @Test("no failure shows a secret")
     func failuresDoNotShowSecrets() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in

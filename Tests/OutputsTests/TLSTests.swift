@@ -31,7 +31,7 @@ struct TLSTests {
         #expect(failure.message.contains("for another name"), "\(failure.message)")
     }
 
-    @Test("a certificate that names the server in its CN only is refused, and trusted where that is allowed")
+    @Test("a certificate with the server only in its CN is refused, and accepted if that is configured")
     func commonNameOnly() async throws {
         let bench = try Bench()
         let identity = try bench.identity(names: [])
@@ -66,7 +66,7 @@ struct TLSTests {
         #expect(failure.kind == .tls && failure.message.contains("not valid yet"))
     }
 
-    @Test("an authority that nobody trusts is refused, and the message says what to set")
+    @Test("an unknown authority is refused, and the message says which setting helps")
     func unknownAuthority() async throws {
         let bench = try Bench()
         let other = try CertificateAuthority(now: SystemTime().wallTime)
@@ -79,9 +79,7 @@ struct TLSTests {
         #expect(systems.kind == .tls && systems.message.contains("tls.ca_file"))
     }
 
-    @Test(
-        "a CA that is missing is named, and so is a certificate of the chain that has expired, and whose it is"
-    )
+    @Test("a missing CA is named, and so is an expired certificate of the chain with its owner")
     func chains() async throws {
         let bench = try Bench()
         let now = SystemTime().wallTime
@@ -119,7 +117,7 @@ struct TLSTests {
         #expect(retried(outcome)?.kind == .tls)
     }
 
-    @Test("a destination that wants a client certificate gets one, and refuses those without")
+    @Test("a destination that requires a client certificate gets one, and refuses clients without")
     func clientCertificates() async throws {
         let bench = try Bench()
         let client = try bench.identity(names: [], isClient: true)
@@ -145,7 +143,7 @@ struct TLSTests {
     }
 
     @Test(
-        "mTLS: a server that wants a certificate, or another's, is told as such, by its alert or by its hanging up"
+        "mTLS: a server that requires another client certificate is reported, by its alert or its disconnect"
     )
     func whatTheServerThinksOfOurCertificate() async throws {
         let bench = try Bench()
@@ -183,7 +181,7 @@ struct TLSTests {
         #expect(told >= 10, "\(told) of 20 named the cause")
     }
 
-    @Test("the server's own certificate: its end is known after the first answer")
+    @Test("the expiry of the server's own certificate is known after the first answer")
     func serverExpiry() async throws {
         let bench = try Bench()
         let identity = try bench.identity(until: .seconds(7200))
@@ -197,7 +195,7 @@ struct TLSTests {
         }
     }
 
-    @Test("a pinned key is enough of a reason to refuse, and the message says what to do")
+    @Test("a wrong pinned key is refused, and the message says what to do")
     func pins() async throws {
         let bench = try Bench()
         let identity = try bench.identity()
@@ -210,9 +208,7 @@ struct TLSTests {
         #expect(failure.kind == .tls && failure.message.contains("pinned_keys"))
     }
 
-    @Test(
-        "a renewed ca_file is followed without a restart; a bad one leaves the last good one in force"
-    )
+    @Test("a renewed ca_file is used without a restart; an invalid one leaves the last good one in force")
     func fault23_authoritiesAreReadAgain() async throws {
         let bench = try Bench()
         let time = ManualTime()
@@ -254,7 +250,7 @@ struct TLSTests {
         #expect(retried(await toOld.send(try Sample.batch(5)))?.kind == .tls)
     }
 
-    @Test("a renewed client certificate is used when its key is there too, not before")
+    @Test("a renewed client certificate is used once its key is there too, not before")
     func fault23_clientCertificatesAreReadAgain() async throws {
         let bench = try Bench()
         let time = ManualTime()
@@ -296,7 +292,7 @@ struct TLSTests {
     }
 
     @Test(
-        "bad settings say what is wrong",
+        "invalid settings are refused with the reason",
         arguments: [
             ("https://user:secret@host/", "password_file"), ("ftp://host/", "https://host/path"),
             ("http://example.org/", "plain http"), ("not an address at all", "https://host/path"),
@@ -307,7 +303,7 @@ struct TLSTests {
         #expect(error?.message.contains(word) == true && error?.message.contains("secret") == false)
     }
 
-    @Test("plain HTTP goes to loopback, in all its names, and elsewhere only when allowed")
+    @Test("plain HTTP is allowed to loopback, under all its names, and elsewhere only by setting")
     func plainHTTP() throws {
         let bench = try Bench()
         for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {
@@ -319,7 +315,7 @@ struct TLSTests {
         _ = try bench.output(to: "http://collector.internal/") { $0.allowPlainHTTP = true }
     }
 
-    @Test("files that are no certificates are refused at once")
+    @Test("files that are not certificates are refused at once")
     func badSettings() throws {
         let bench = try Bench()
         let url = "https://127.0.0.1/"

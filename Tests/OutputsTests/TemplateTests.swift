@@ -27,7 +27,7 @@ struct TemplateTests {
     }
 
     @Test(
-        "each placeholder says what of an event it stands for",
+        "each placeholder gives its part of an event",
         arguments: [
             ("{app}", "shop"), ("{level}", "warn"), ("{name}", "Video_clicked"),
             ("{member:user.kind}", "buyer"),
@@ -44,7 +44,7 @@ struct TemplateTests {
     }
 
     @Test(
-        "a value cannot begin another part of a name, lead elsewhere, or be refused where it goes",
+        "a value can neither begin another part of a name, nor lead elsewhere, nor be invalid in its place",
         arguments: [
             (Template.Place.index, #"Web\/Shop"#, "web_shop"), (.index, "-_..", "none"), (.index, "+a", "a"),
             (.index, "Größe,x", "gr__e_x"), (.topic, "a.b/ü", "a_b__"), (.topic, "..", "__"),
@@ -61,7 +61,7 @@ struct TemplateTests {
     }
 
     @Test(
-        "what comes beyond the bound is other; a value that no batch had for a day makes room; the log says it once an hour"
+        "values beyond the limit become `other`; unused ones make room after a day; the log is once an hour"
     )
     func bound() throws {
         let (time, log) = (ManualTime(), KeptLog())
@@ -90,7 +90,7 @@ struct TemplateTests {
         #expect(try send("z", "x", "y") == ["a-z-normal", "a-x-normal", beyond])
     }
 
-    @Test("values that make the same place make one: no object or message replaces another of its batch")
+    @Test("values with one resulting text share it: no object or message replaces another of its batch")
     func samePlace() throws {
         let templates = EventTemplates([try Template("{app}-{name}/{batch_id}", for: .key)])
         let lines = [#"{"app":"shop","name":"web-click"}"#, #"{"app":"shop-web","name":"click"}"#]
@@ -99,9 +99,7 @@ struct TemplateTests {
         #expect(groups.map(\.events) == [[0, 1]])
     }
 
-    @Test(
-        "an app that has all the values it may have leaves room for the others'; owners of one range of ids are one"
-    )
+    @Test("an app at its limit of values leaves room for other apps; owner ids of one range count as one app")
     func sharedBound() throws {
         let templates = EventTemplates(
             [try Template("{app}-{name}", for: .topic)], TemplateScope(destination: "main", mostValues: 100))
@@ -118,9 +116,7 @@ struct TemplateTests {
         #expect(try send("b", 10) == 10)
     }
 
-    @Test(
-        "each template has its own bound: too many values of one change no other, and no text without placeholders"
-    )
+    @Test("each template has its own limit: too many values of one affect neither others nor fixed texts")
     func boundByTemplate() throws {
         let templates = EventTemplates(
             [try Template("{name}", for: .label), try Template("{level}", for: .label), Template("fixed")],
@@ -137,7 +133,7 @@ struct TemplateTests {
         #expect(templates.takeCounts() == EventTemplates.Counts(missing: 0, beyond: 990))
     }
 
-    @Test("an app that names others in its events uses up its own values, not theirs")
+    @Test("an app that names others in its events uses its own values, not theirs")
     func sharedBoundByHolder() throws {
         let templates = EventTemplates(
             [try Template("{member:app}", for: .topic)], TemplateScope(destination: "main", mostValues: 100))
@@ -149,9 +145,7 @@ struct TemplateTests {
         #expect(try send("b", 10) == 10)
     }
 
-    @Test(
-        "{app} is whose an event is, whatever it says, and what it says where nobody knows; {member:app} is what it says"
-    )
+    @Test("{app} is the app that owns the event, else what the event says; {member:app} is what it says")
     func whose() throws {
         let templates = EventTemplates([try Template("{app}.{member:app}", for: .topic)])
         let events = [#"{"app":"web"}"#, #"{"app":"web"}"#, "{}", #"{"app":7}"#]
@@ -166,7 +160,7 @@ struct TemplateTests {
         #expect(streams.compactMap { $0["stream"]?["app"]?.string } == ["Web", "shop"])
     }
 
-    @Test("property: an event goes to where it would go if it said whose it is", arguments: Seeds.list(1...8))
+    @Test("property: an event goes where it would if it named its owner itself", arguments: Seeds.list(1...8))
     func whoseProperty(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<20 {
@@ -188,7 +182,7 @@ struct TemplateTests {
         }
     }
 
-    @Test("the events of a batch that do not differ are not looked at")
+    @Test("a template without parts from events does not read the events")
     func constant() throws {
         let templates = EventTemplates([try Template("a.{priority}", for: .subject)])
         let filled = try templates.fill(for: header(events: 2)) { () throws(OutputError) in
@@ -211,7 +205,7 @@ struct TemplateTests {
     }
 
     @Test(
-        "property: whatever events hold, what comes of a template is right for its place, the same each time, and of few values",
+        "property: for any events a template's texts are valid in their place, repeatable, and few",
         arguments: Seeds.list(1...8))
     func property(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -257,7 +251,7 @@ struct TemplateTests {
 
         """
 
-    @Test("elasticsearch: each event names its index; one that is not there rejects it alone")
+    @Test("elasticsearch: each event names its index; a missing index rejects only its events")
     func elasticsearch() throws {
         let encoder = ElasticsearchEncoder(index: try Template("events-{app}-{date}", for: .index))
         let lines = try encoded(encoder, mixed).split(separator: "\n")
@@ -276,7 +270,7 @@ struct TemplateTests {
         }
     }
 
-    @Test("loki: a stream for each set of labels; splunk_hec: an index beside each event")
+    @Test("loki: a stream for each set of labels; splunk_hec: an index with each event")
     func others() throws {
         let labels = ["job": "j", "lvl": try Template("{level}", for: .label), "host": ""]
         let streams = try #require(
@@ -292,7 +286,7 @@ struct TemplateTests {
         #expect(lines.compactMap { slice(String($0))?["index"]?.string } == ["shop", "web", "shop"])
     }
 
-    @Test("the settings write a template as it was read")
+    @Test("the settings print a template as it was read")
     func text() throws {
         for (text, place) in [
             ("{app}/{date}/{event_date}/{member:a.b c}-{batch_id}x", Template.Place.key),

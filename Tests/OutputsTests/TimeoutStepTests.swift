@@ -20,7 +20,7 @@ struct TimeoutStepTests {
         return facts
     }
 
-    @Test("before the request: name, connection, proxy, TLS")
+    @Test("before the request a timeout names its step: name, connection, proxy or TLS")
     func before() {
         #expect(TimeoutStep(facts { facts, _ in facts.isResolved = false }) == .name)
         #expect(TimeoutStep(facts { facts, _ in facts.isConnected = false }) == .connecting)
@@ -31,7 +31,7 @@ struct TimeoutStepTests {
         #expect(TimeoutStep(proxied) == .proxy)
     }
 
-    @Test("a TLS handshake: silence, lost packets and a path that loses large packets are told apart")
+    @Test("in a TLS handshake silence, lost packets and lost large packets are distinguished")
     func handshake() {
         func step(_ change: (inout TCPState) -> Void) -> TimeoutStep {
             TimeoutStep(
@@ -49,7 +49,7 @@ struct TimeoutStepTests {
         #expect(TimeoutStep(unknown) == .handshake(.unfinished))
     }
 
-    @Test("a request: acknowledged bytes, and what stops the rest")
+    @Test("in a request the message has the acknowledged bytes and what blocks the rest")
     func request() {
         func step(_ change: (inout TimeoutStep.Facts, inout TCPState) -> Void) -> TimeoutStep {
             TimeoutStep(facts(change))
@@ -82,7 +82,7 @@ struct TimeoutStepTests {
         #expect(TimeoutStep(unknown) == .unknown)
     }
 
-    @Test("a thread without CPU time is named before the network, and a short wait is not")
+    @Test("a thread without CPU time is named before the network, but not after a short wait")
     func starved() {
         #expect(
             TimeoutStep(
@@ -123,9 +123,7 @@ struct TimeoutStepTests {
         #expect(real.sinceMark >= .zero)
     }
 
-    @Test(
-        "the kernel's state of a connection: acknowledged bytes, a receiver that does not read, no TCP, closed"
-    )
+    @Test("the kernel's state of a connection gives acknowledged bytes, a blocked receiver, and its end")
     func kernel() throws {
         var pair: [Int32] = [-1, -1]
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
@@ -145,7 +143,7 @@ struct TimeoutStepTests {
         #expect(state.inFlight == 0)
     }
 
-    @Test("a machine that does not acknowledge a connection")
+    @Test("a machine that does not acknowledge a connection is named")
     func unconnected() async throws {
         let bench = try Bench()
         let listener = try FullListener(backlog: 0, fills: true)

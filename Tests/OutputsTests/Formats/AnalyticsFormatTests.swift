@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Format ga4")
 struct GA4Tests {
-    @Test("a client, its events with names and parameters that are taken")
+    @Test("a body has a client and its events, with valid names and parameters")
     func body() throws {
         let line = String(sampleLines.split(separator: "\n")[0]) + "\n"
         let session = GA4Encoder.sessionNumber("0192f3a4-0000-7abc-8def-0123456789ab")
@@ -19,7 +19,7 @@ struct GA4Tests {
         )
     }
 
-    @Test("at most 25 parameters, texts of 100 characters, no name twice")
+    @Test("an event has at most 25 parameters, texts of 100 characters, and no name twice")
     func bounds() throws {
         let properties = (0..<40).map { #""key \#($0)":"\#(String(repeating: "é", count: 150))""# }.joined(
             separator: ",")
@@ -32,7 +32,7 @@ struct GA4Tests {
     }
 
     @Test(
-        "names are brought into form",
+        "names are made valid",
         arguments: [
             ("Video clicked", "Video_clicked"), ("1st", "e_1st"), ("", "e_"), ("_x", "e__x"), ("é", "e__"),
         ])
@@ -42,7 +42,7 @@ struct GA4Tests {
     }
 
     @Test(
-        "reserved names are changed and counted, values without a place are counted, engagement time is the app's own"
+        "reserved names are changed and counted, values without a place counted; engagement time is the app's"
     )
     func reservedNames() throws {
         let encoder = GA4Encoder(measurementID: "G-1")
@@ -58,7 +58,7 @@ struct GA4Tests {
         #expect(try encoder.leftOut(Array(#"{"name":"a","properties":{"b":"c"}}"#.utf8) + [0x0A]) == 0)
     }
 
-    @Test("requests are split by bytes, and each body has a key of its own that is the same at every attempt")
+    @Test("requests are split by size, and each body has its own key, which is equal at every attempt")
     func requestsBySize() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -90,7 +90,7 @@ struct GA4Tests {
         }
     }
 
-    @Test("events older than 72 hours are not sent and become dead letters with the reason; the others go")
+    @Test("events older than 72 hours become dead letters with the reason; the others are sent")
     func tooOld() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -121,7 +121,7 @@ struct GA4Tests {
         #expect(seen.last.contains("e262800") && seen.last.contains("e324000"))
     }
 
-    @Test("members beside the properties have a place in each format, and what has none is counted")
+    @Test("members other than properties have a place in each format, and those without one are counted")
     func membersOfItsOwn() throws {
         let line =
             #"{"name":"a","app":"web","id":"i","priority":"critical","message":"down","level":"error","ctx":{"k":1},"#
@@ -169,7 +169,7 @@ struct GA4Tests {
         #expect(Set(names) == Set((0..<60).map { "e\($0)" }) && names.count == 60)
     }
 
-    @Test("when a later request fails, only what was not taken goes again")
+    @Test("if a later request fails, only events that were not accepted are sent again")
     func laterRequestFails() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -195,7 +195,7 @@ struct GA4Tests {
 
 @Suite("Format app_center")
 struct AppCenterTests {
-    @Test("ac20: an envelope of logs with typed properties, null and nested ones left out")
+    @Test("ac20: the body is an envelope of logs with typed properties, without null and nested ones")
     func ac20_body() throws {
         let text = try encoded(AppCenterEncoder(installID: "i"))
         let logs = try #require(slice(text)?["logs"]?.elements)
@@ -225,7 +225,7 @@ struct AppCenterTests {
         )
     }
 
-    @Test("the secret and the install id go in headers, the version in the address")
+    @Test("the secret and the install id are headers, the version is in the address")
     func request() async throws {
         let bench = try Bench()
         let seen = Seen()

@@ -9,7 +9,7 @@ import Testing
 struct ElasticsearchTests {
     private let encoder = ElasticsearchEncoder(index: "events")
 
-    @Test("two lines an event: create with the event's id, and the event with its @timestamp")
+    @Test("an event is two lines: create with its id, and the event with its @timestamp")
     func body() throws {
         let lines = try encoded(encoder).split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count == 5 && lines[4].isEmpty)
@@ -35,7 +35,7 @@ struct ElasticsearchTests {
         return String(String(decoding: body, as: UTF8.self).split(separator: "\n")[1])
     }
 
-    @Test("ecs: what the agent knows has the schema's names, with nanoseconds; all else stays")
+    @Test("ecs: known members have the schema's names, with nanoseconds; all others are unchanged")
     func ecs() throws {
         let record =
             #"{"msg":"a","severity":"warn","timestamp":"2026-11-20T10:00:00.123456789Z","log.file.path":"/l","app":"web","host_name":"h","observed_at":"2026-11-20T10:00:01Z"}"#
@@ -54,7 +54,7 @@ struct ElasticsearchTests {
     }
 
     @Test(
-        "ecs: a name that the event has already, or whose place a text has, is not added: Elasticsearch would refuse it"
+        "ecs: a name that would conflict with the event is not added, because Elasticsearch would refuse it"
     )
     func ecsConflicts() throws {
         let record =
@@ -65,7 +65,7 @@ struct ElasticsearchTests {
         )
     }
 
-    @Test("no errors: all of it is there")
+    @Test("without errors all events are acknowledged")
     func acknowledged() {
         let items = #"[{"create":{"status":201}},{"create":{"status":201}}]"#
         #expect(outcome(encoder, events: 2, #"{"took":3,"errors":false,"items":\#(items)}"#) == .acknowledged)
@@ -74,7 +74,7 @@ struct ElasticsearchTests {
         #expect(outcome(encoder, events: 2, #"{"message":"ok","record_count":2}"#) == .acknowledged)
     }
 
-    @Test("each item by itself: there, there already, later, never")
+    @Test("each item has its outcome: stored, already stored, retry, rejected")
     func items() {
         let answer = """
             {"took":1,"errors":true,"items":[{"create":{"_id":"a","status":201}},
@@ -93,7 +93,7 @@ struct ElasticsearchTests {
             rejected.first?.failure.message == "the answer for an event was 400: document_parsing_exception")
     }
 
-    @Test("an answer without errors, whose items name some, is judged by its items")
+    @Test("an answer that claims no errors is judged by its items")
     func itemsAgainstTheWord() {
         let answer = """
             {"took":1,"errors":false,"items":[{"create":{"_id":"a","status":201}},
@@ -110,8 +110,7 @@ struct ElasticsearchTests {
         #expect(outcome(encoder, events: 2, #"{"errors":false,"items":\#(quiet)}"#) == .acknowledged)
     }
 
-    @Test(
-        "the server's word for an error is shown only when it is a known one: another may be an event's text")
+    @Test("only known error types appear in messages, because another could quote an event")
     func knownErrorWords() {
         let answer =
             #"{"errors":true,"items":[{"create":{"status":201}},{"create":{"status":400,"error":{"type":"alice@example.com"}}}]}"#
@@ -122,7 +121,7 @@ struct ElasticsearchTests {
         #expect(rejected.first?.failure.message == "the answer for an event was 400: other")
     }
 
-    @Test("when nothing was taken, the batch waits or is held as a whole")
+    @Test("if no event was stored, the batch as a whole waits or is held")
     func nothingTaken() {
         func answer(_ status: Int) -> String {
             #"{"errors":true,"items":[{"create":{"status":\#(status)}},{"create":{"status":\#(status)}}]}"#
@@ -138,7 +137,7 @@ struct ElasticsearchTests {
     }
 
     @Test(
-        "an answer that does not tell goes again, harmlessly",
+        "an unclear answer causes a retry, which is harmless",
         arguments: [
             #"{"errors":true,"items":[{"create":{"status":201}}]}"#, #"{"errors":true,"items":[{"cre"#,
             "", "{}", #"{"took":3,"errors":false,"items":[]}"#, #"{"num_docs_for_processing":1}"#,
@@ -153,7 +152,7 @@ struct ElasticsearchTests {
         #expect(failure.kind == .protocolViolation)
     }
 
-    @Test("a login page holds, as for every format")
+    @Test("a login page holds the destination, as in every format")
     func loginPage() {
         guard case .held(let failure) = outcome(encoder, events: 2, "<html>Please log in</html>") else {
             Issue.record("not held")
@@ -162,7 +161,9 @@ struct ElasticsearchTests {
         #expect(failure.message.hasPrefix("this is a web page"))
     }
 
-    @Test("a large batch's answer, which names every event, is read to its end", arguments: [6_000, 20_000])
+    @Test(
+        "the answer to a large batch, which lists every event, is read to its end",
+        arguments: [6_000, 20_000])
     func largeAnswers(events: Int) async throws {
         // What a data stream answers when a batch comes again: every event is there already.
         let index = ".ds-logs-shop-of-a-customer-default-2026.11.21-000001"
@@ -192,7 +193,7 @@ struct ElasticsearchTests {
         #expect(await output.measures.repeats.isEmpty)
     }
 
-    @Test("an answer longer than the agent reads splits the batch; a piece is judged, long reason and all")
+    @Test("an answer beyond the limit splits the batch; each piece is judged, even with a long reason")
     func longReasons() async throws {
         let bench = try Bench()
         let reason = "Preview of field's value: '" + String(repeating: "v", count: 300_000) + "'"
@@ -220,7 +221,7 @@ struct ElasticsearchTests {
         #expect(rejected.first?.failure.excerpt.hasPrefix("Preview of field's value") == true)
     }
 
-    @Test("other statuses are the table's")
+    @Test("other statuses have their meaning in the table")
     func statuses() {
         guard case .tooLarge = outcome(encoder, events: 2, status: 413, ""),
             case .held = outcome(encoder, events: 2, status: 401, #"{"error":{"type":"security_exception"}}"#)
@@ -233,7 +234,7 @@ struct ElasticsearchTests {
 
 @Suite("Format loki")
 struct LokiTests {
-    @Test("one stream with the labels, each event a line at its time")
+    @Test("a batch is one stream with its labels, each event a line with its time")
     func body() throws {
         let text = try encoded(LokiEncoder(labels: ["job": "shop", "env": "te\"st"], host: "web-1"))
         let stream = try #require(slice(text)?["streams"]?.elements?.first)
@@ -259,9 +260,7 @@ struct LokiTests {
             ])
     }
 
-    @Test(
-        "a label of the settings is bounded, and no event is left out; the label app has the app's name, however many there are"
-    )
+    @Test("values of a label are limited, without losing events; the label app has any number of values")
     func manyApps() throws {
         let lines = (0..<400).map { #"{"name":"n\#($0)","app":"app\#($0)"}"# + "\n" }.joined()
         let encoder = LokiEncoder(labels: ["name": try Template("{name}", for: .label)])
@@ -276,7 +275,7 @@ struct LokiTests {
     }
 
     @Test(
-        "members of the settings go beside the lines, under names that Loki accepts; lists, objects and missing ones do not"
+        "configured members become structured metadata with valid names, except lists, objects and missing ones"
     )
     func structuredMetadata() throws {
         let members = ["trace_id", "http.status", "2xx", "list", "absent", "event_id", "Plan"]
@@ -298,7 +297,7 @@ struct LokiTests {
 
 @Suite("Format splunk_hec")
 struct SplunkTests {
-    @Test("objects one after the other, with the event's time in seconds")
+    @Test("events are concatenated objects, with the time in seconds")
     func body() throws {
         let lines = try encoded(SplunkEncoder()).split(separator: "\n")
         #expect(
@@ -310,7 +309,7 @@ struct SplunkTests {
         )
     }
 
-    @Test("host, source, sourcetype and index go beside each event")
+    @Test("host, source, sourcetype and index are sent with each event")
     func metadata() throws {
         var settings = DestinationSettings()
         (settings.host, settings.source, settings.sourcetype) = ("web-1", "shop", "_json")
@@ -325,7 +324,8 @@ struct SplunkTests {
     }
 
     @Test(
-        "events fill in host, source and source type; the source is the file by default; members are fields")
+        "host, source and source type can come from events; source is the file by default; members become fields"
+    )
     func eventMetadata() throws {
         var settings = DestinationSettings()
         settings.host = try Template("{member:node}", for: .label)
@@ -347,7 +347,7 @@ struct SplunkTests {
         #expect(set.map { $0?["source"]?.string } == ["set", "set"])
     }
 
-    @Test("nanoseconds of a line arrive")
+    @Test("nanoseconds of a text line arrive")
     func nanoseconds() throws {
         func time(_ text: String) throws -> String? {
             slice(try encoded(SplunkEncoder(), #"{"timestamp":"\#(text)"}"# + "\n"))?["time"]?.text
@@ -357,7 +357,7 @@ struct SplunkTests {
         #expect(try time("1969-12-31T23:59:59.5Z") == "-0.500")
     }
 
-    @Test("with indexer acknowledgement, an answer without an ackId acknowledges nothing")
+    @Test("with indexer acknowledgement, an answer without an ackId is no acknowledgement")
     func noAcknowledgementID() {
         let encoder = SplunkEncoder(channel: "11111111-2222-4333-8444-555555555555")
         for answer in ["", "{}", #"{"text":"Success","code":0}"#, #"{"ackId":"x"}"#] {
@@ -368,7 +368,7 @@ struct SplunkTests {
         }
     }
 
-    @Test("the event that the collector names is rejected, those after it go again")
+    @Test("the event that the collector names is rejected, and those after it are sent again")
     func invalidEvent() {
         let answer = #"{"text":"Invalid data format","code":6,"invalid-event-number":1}"#
         guard
@@ -393,7 +393,7 @@ struct SplunkTests {
         }
     }
 
-    @Test("a success with the code of a failure means what it means with its own status")
+    @Test("a status 200 with a failure code counts as that failure")
     func codesOfSuccess() {
         func means(_ body: String) -> Outcome { outcome(SplunkEncoder(), events: 4, body) }
         for body in ["", "ok", "{}", #"{"text":"Success","code":0}"#, #"{"code":"0"}"#] {
@@ -417,7 +417,7 @@ struct SplunkTests {
     }
 
     @Test(
-        "where acknowledgements are asked for",
+        "acknowledgements are requested at the right address",
         arguments: [
             "https://h:8088/services/collector", "https://h:8088/services/collector/",
             "https://h:8088/services/collector/event", "https://h:8088/services/collector/event/1.0?x=1",
@@ -427,7 +427,7 @@ struct SplunkTests {
     }
 
     @Test(
-        "a batch counts when the indexers have it, not before; when they never do, it goes again",
+        "with indexer acknowledgement a batch counts once it is indexed; if it never is, it is sent again",
         arguments: [true, false])
     func indexerAcknowledgement(comes: Bool) async throws {
         let bench = try Bench()

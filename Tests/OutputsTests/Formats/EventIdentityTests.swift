@@ -4,7 +4,7 @@ import Testing
 
 @testable import Outputs
 
-@Suite("The id by which receivers know a repeat")
+@Suite("The id by which receivers recognise repeats")
 struct EventIdentityTests {
     private let batch = BatchID(high: 0x0193_0000_0000_7000, low: 1)
 
@@ -13,7 +13,7 @@ struct EventIdentityTests {
     }
 
     @Test(
-        "an app's id is unique within the app only: no other app can choose it",
+        "an app's id is unique within the app, and no other app can choose it",
         arguments: [
             #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#,
             #"{"id":"order-1001"}"#,
@@ -34,7 +34,7 @@ struct EventIdentityTests {
         #expect(try lines.filter { try self.key($0) == key } == [line])
     }
 
-    @Test("a number is an id like a text: the same after a split, in another batch and at another place")
+    @Test("a number is an id like a text, and stays the same after a split, in another batch or position")
     func numbers() throws {
         let other = BatchID(high: 0x0193_0000_0000_7000, low: 2)
         for line in [#"{"app":"web","id":42}"#, #"{"app":"web","id":"42"}"#] {
@@ -43,7 +43,7 @@ struct EventIdentityTests {
         #expect(try key(#"{"app":"web"}"#) != key(#"{"app":"web"}"#, in: other))
     }
 
-    @Test("of a record with its own id the agent's counts, whatever the record has under its names")
+    @Test("a record's id is the agent's, whatever members the record has")
     func ofRecords() throws {
         let own = "01930000-0000-7000-0000-000000000007"
         for (line, id) in [
@@ -61,7 +61,7 @@ struct EventIdentityTests {
             try encoded(OTLPEncoder(.json), line).contains(#"{"key":"record_id","value":{"intValue":"7"}}"#))
     }
 
-    @Test("members of other kinds than the agent's of their names are data: OTLP's attributes have them")
+    @Test("a reserved name with a value of another type is data: OTLP sends it as an attribute")
     func otherKinds() throws {
         let line =
             #"{"name":{"a":1},"app":"web","device":"eth0","type":{"b":2},"timestamp":"soon","id":"i"}"# + "\n"
@@ -71,7 +71,7 @@ struct EventIdentityTests {
         }
     }
 
-    @Test("a key that is too long for a receiver is its hash, another one for another id")
+    @Test("a key that is too long for a receiver is replaced by its hash, different for each id")
     func long() throws {
         let long = String(repeating: "x", count: 600)
         let first = try key(#"{"app":"web","id":"\#(long)"}"#)

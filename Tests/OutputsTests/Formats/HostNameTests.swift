@@ -14,7 +14,7 @@ struct HostNameTests {
         GA4Encoder(measurementID: "G-1"), AppCenterEncoder(installID: "i"),
     ]
 
-    @Test("an event whose host_name was redacted, replaced or hashed names the machine in no format")
+    @Test("a host_name that was redacted, replaced or hashed is named in no format")
     func nowhere() throws {
         let lines = [
             #"{"name":"n","device":{"os_name":"Linux"}}"#, #"{"name":"n","device":{"host_name":"-"}}"#,
@@ -28,7 +28,7 @@ struct HostNameTests {
         }
     }
 
-    @Test("events that say the name are found by it: as Loki's label and as Splunk's host")
+    @Test("events with the machine's name have it as Loki's label and as Splunk's host")
     func said() throws {
         for (member, isHere) in [
             (#""device":{"host_name":"web-17-secret"}"#, true), (#""host_name":"web-17-secret""#, true),

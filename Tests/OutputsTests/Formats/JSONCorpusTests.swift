@@ -7,7 +7,7 @@ import Testing
 @Suite("JSON corner cases: answers and bodies")
 struct JSONCorpusTests {
     @Test(
-        "a slice finds each member and means the same; what is no JSON never traps",
+        "a slice finds each member with its meaning, and invalid JSON never traps",
         arguments: JSONCorpus.cases)
     func slice(value: JSONCorpus.Case) throws {
         let slice = JSONSlice(value.object[...])
@@ -23,7 +23,7 @@ struct JSONCorpusTests {
         #expect(try JSONValue(parsing: Array(found.bytes)) == JSONValue(parsing: value.object)["value"])
     }
 
-    @Test("strings of bodies mean what they are")
+    @Test("strings in bodies keep their meaning")
     func strings() throws {
         for string in JSONCorpus.strings {
             var text = JSONText()

@@ -5,9 +5,9 @@ import Testing
 
 func slice(_ text: String) -> JSONSlice? { JSONSlice(Array(text.utf8)[...]) }
 
-@Suite("JSON, read where it lies")
+@Suite("JSON slices")
 struct JSONSliceTests {
-    @Test("members, elements and scalars are found, nested ones stepped over")
+    @Test("members, elements and scalars are found, and nested values skipped")
     func values() throws {
         let value = try #require(
             slice(#" {"a" : [1, {"b":"]}"}, "x\"y"], "n":null,"t":true,"d":-1.5e3,"i":42,"o":{}} "#))
@@ -32,7 +32,7 @@ struct JSONSliceTests {
     }
 
     @Test(
-        "what is cut or no JSON is nil, and never a trap",
+        "truncated or invalid JSON gives nil, never a trap",
         arguments: [
             "", " ", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "[1,", "[\"a", "{a:1}", "[}", "{]", "\"", "[\"\\",
         ])
@@ -41,7 +41,7 @@ struct JSONSliceTests {
         _ = slice(json)?.string
     }
 
-    @Test("no bytes at all trap, however mutated")
+    @Test("mutated bytes never trap")
     func mutations() {
         let seed: UInt64 = 4711
         var random = SplitMix64(seed: seed)
@@ -65,7 +65,7 @@ struct JSONSliceTests {
         }
     }
 
-    @Test("depth costs no stack")
+    @Test("deep nesting uses no stack")
     func depth() {
         let deep = String(repeating: "[", count: 1_000_000) + String(repeating: "]", count: 1_000_000)
         #expect(slice(deep)?.elements?.count == 1)

@@ -42,7 +42,7 @@ struct LokiAgeTests {
         #expect(rejected[0].failure.excerpt.contains("timestamp too old"))
     }
 
-    @Test("an event of the same second is rejected only where none is older")
+    @Test("an event of the same second is rejected only if none is older")
     func sameSecond() throws {
         let same = ["2026-11-13T10:00:00.500Z", "2026-11-13T10:00:01Z"]
         guard case .partial(let rejected, let retry) = try outcome(same, words()) else {
@@ -57,7 +57,7 @@ struct LokiAgeTests {
         #expect(older.map(\.index) == [2] && kept == [0, 1])
     }
 
-    @Test("a label that says the same words makes no event of others too old")
+    @Test("a label with the words of the message makes no event too old")
     func hostileLabel() throws {
         let hostile = #"{app="has timestamp too old, oldest acceptable timestamp is: 2030-01-01T00:00:00Z"}"#
         guard case .partial(let rejected, let retry) = try outcome(times, words(hostile)) else {
@@ -67,7 +67,7 @@ struct LokiAgeTests {
         #expect(rejected.map(\.index) == [0, 2] && retry == [1])
     }
 
-    @Test("where no event is that old, or no time is said, the batch is cut as any other")
+    @Test("if no event is that old, or no time is given, the batch is split as usual")
     func otherAnswers() throws {
         for text in [words(oldest: "2020-01-01T00:00:00Z"), words(oldest: "soon"), "has timestamp too old"] {
             guard case .rejected = try outcome(times, text) else {

@@ -81,7 +81,7 @@ struct LokiOrderTests {
 
     private let old = ["2026-11-20T07:00:00Z", "2026-11-20T07:30:00Z", "2026-11-20T08:59:59Z"]
 
-    @Test("events that are too far behind arrive in a stream of their hour, at once and without a hold")
+    @Test("events too far behind are sent at once in a stream of their hour, without a hold")
     func late() async throws {
         let bench = try Bench()
         let loki = LokiRules(window: .seconds(3600))
@@ -99,8 +99,7 @@ struct LokiOrderTests {
         #expect(kept.count == 5)
     }
 
-    @Test(
-        "what Loki refuses by hour too is rejected for good, with its words; other answers are as they were")
+    @Test("events that Loki also refuses by hour are rejected with its reason; other answers are unchanged")
     func never() async throws {
         let bench = try Bench()
         let loki = LokiRules(window: .seconds(60))
@@ -123,8 +122,7 @@ struct LokiOrderTests {
         #expect(outcome(LokiEncoder(), events: 2, status: 204, "") == .acknowledged)
     }
 
-    @Test(
-        "critical events, which go first, are a stream of their own; a label of the settings stands above it")
+    @Test("critical events, which are sent first, have their own stream; a configured label overrides it")
     func critical() throws {
         let lines = Array(sampleLines.utf8)
         func streams(_ encoder: LokiEncoder, _ priority: Priority) throws -> [String] {

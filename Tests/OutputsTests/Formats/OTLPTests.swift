@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Format otlp")
 struct OTLPTests {
-    @Test("a whole number beyond 64 bits is sent as text: no digit of it changes")
+    @Test("a whole number beyond 64 bits is sent as text with all its digits")
     func largeNumbers() throws {
         let line =
             #"{"msg":"a","order":12345678901234567891,"least":-9223372036854775808,"ratio":1e3}"# + "\n"
@@ -17,7 +17,7 @@ struct OTLPTests {
         #expect(body.contains(#"{"key":"ratio","value":{"doubleValue":1000.0}}"#))
     }
 
-    @Test("JSON: a resource for each source, a record for each event, values typed")
+    @Test("JSON: a resource for each source, a record for each event, typed values")
     func json() throws {
         let text = try encoded(OTLPEncoder(.json, version: "1.2"))
         let groups = try #require(slice(text)?["resourceLogs"]?.elements)
@@ -51,7 +51,7 @@ struct OTLPTests {
             ])
     }
 
-    @Test("protobuf: the bytes that protoc would write")
+    @Test("protobuf: the bytes equal those of protoc")
     func protobuf() throws {
         let line =
             #"{"name":"a","timestamp":1700000000,"observed_at":"2023-11-14T22:13:20Z","properties":{"n":-1},"id":"x"}"#
@@ -79,9 +79,7 @@ struct OTLPTests {
         #expect(bytes == [0x0A] + length(resourceLogs.count) + resourceLogs)
     }
 
-    @Test(
-        "a partial success is acknowledged and counted, never sent again; all of them rejected are known by event"
-    )
+    @Test("a partial success counts as acknowledged and is not repeated; if all are rejected, each event is")
     func partialSuccess() {
         let json = OTLPEncoder(.json)
         #expect(outcome(json, events: 2, "{}") == .acknowledged)
@@ -118,7 +116,7 @@ struct OTLPTests {
         ) { () throws(OutputError) in [] }
     }
 
-    @Test("a success that is no response of the protocol acknowledges nothing")
+    @Test("a success without the protocol's response is no acknowledgement")
     func noResponse() {
         let partial: [UInt8] = [0x0A, 7, 0x08, 2, 0x12, 3, 0x6F, 0x6C, 0x64]
         for answer in [
@@ -144,7 +142,7 @@ struct OTLPTests {
                 == true)
     }
 
-    @Test("an empty answer acknowledges; one in the other encoding counts alike")
+    @Test("an empty answer acknowledges, and so does one in the other encoding")
     func otherResponses() {
         for answer in [[], [0x12, 1, 0x61], [0x0A, 0]] as [[UInt8]] {
             #expect(binary(answer) == .acknowledged, "\(answer)")
@@ -180,7 +178,7 @@ struct OTLPTests {
         record["attributes"]?.elements?.first { $0["key"]?.string == key }?["value"]?["stringValue"]?.string
     }
 
-    @Test("what is known of the machine and the agent is called as the semantic conventions call it")
+    @Test("facts of machine and agent are named by the semantic conventions")
     func conventions() throws {
         let line =
             #"{"name":"a","app":"web","device":{"host_name":"web-1","sdk_name":"spoolship","sdk_version":"1","os_name":"Debian","#
@@ -195,7 +193,7 @@ struct OTLPTests {
             ])
     }
 
-    @Test("keys are unique, and no app shadows the id by which readers remove repeats")
+    @Test("keys are unique, and no app can shadow the id by which readers remove repeats")
     func uniqueKeys() throws {
         let record = try record(
             #"{"name":"a","id":"true-id","session_id":"s","country":"IT","type":"t","#
@@ -215,7 +213,7 @@ struct OTLPTests {
     }
 
     @Test(
-        "trace, span, severity and message have their fields where they are valid, and stay attributes where not",
+        "valid trace, span, severity and message have their own fields; invalid ones stay attributes",
         arguments: ["member", "property"])
     func fields(place: String) throws {
         func event(_ members: String) -> String {
@@ -241,7 +239,7 @@ struct OTLPTests {
     }
 
     @Test(
-        "the body of a record is the message, by the name that its logger gives it",
+        "the body of a record is the message, by the logger's name for it",
         arguments: [
             #""message":"hello""#, #""msg":"hello","v":1"#, #""@m":"hello","@mt":"{X}""#,
             #""Message":"hello""#,
@@ -256,9 +254,7 @@ struct OTLPTests {
         #expect(record["eventName"] == nil)
     }
 
-    @Test(
-        "a record without a message has its JSON as the body, and no name and no severity that it does not have"
-    )
+    @Test("a record without a message has its JSON as the body, and no invented name or severity")
     func recordWithoutMessage() throws {
         let line = #"{"user":"ada","took":7,"name":"log","app":"web","host_name":"h"}"#
         let record = try record(line)
@@ -271,7 +267,7 @@ struct OTLPTests {
     }
 
     @Test(
-        "trace, span and flags are found by the names of common libraries",
+        "trace, span and flags are found under the names of common libraries",
         arguments: [
             #""trace_id":"T","span_id":"S","trace_flags":"01""#,
             #""traceId":"T","spanId":"S","traceFlags":1"#,
@@ -297,7 +293,7 @@ struct OTLPTests {
     }
 
     @Test(
-        "what is no id of a trace stays an attribute",
+        "an invalid trace id stays an attribute",
         arguments: [
             #""trace_id":"12345""#, #""dd.trace_id":"1234567890123456789""#,
             #""traceparent":"00-00000000000000000000000000000000-b7b4180a9a8ff321-01""#,
@@ -311,7 +307,7 @@ struct OTLPTests {
         #expect(keys(record).count == 2)
     }
 
-    @Test("service.name is the app whose the event is; another app that a record names is an attribute")
+    @Test("service.name is the app that owns the event; another app named in a record is an attribute")
     func serviceName() throws {
         let lines =
             #"{"msg":"a","app":"checkout","host_name":"h"}"# + "\n"
@@ -336,7 +332,7 @@ struct OTLPTests {
         #expect(output.asksWhose)
     }
 
-    @Test("nanoseconds of a line arrive")
+    @Test("nanoseconds of a text line arrive")
     func nanoseconds() throws {
         let record = try record(#"{"msg":"a","timestamp":"2026-11-20T10:00:00.123456789Z"}"#)
         #expect(record["timeUnixNano"]?.string == "1795168800123456789")
@@ -376,7 +372,7 @@ struct OTLPTests {
         }
     }
 
-    @Test("events nested without end become text below some depth")
+    @Test("events nested beyond a depth are sent as text")
     func depth() throws {
         let deep = String(repeating: "[", count: 60) + String(repeating: "]", count: 60)
         let text = try encoded(OTLPEncoder(.json), #"{"name":"a","deep":\#(deep)}"# + "\n")

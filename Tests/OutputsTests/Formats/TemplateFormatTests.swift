@@ -16,7 +16,7 @@ struct TemplateFormatTests {
     }
 
     @Test(
-        "each placeholder says what of an event it stands for",
+        "each placeholder gives its part of an event",
         arguments: [
             (
                 "{{event}}",
@@ -39,7 +39,7 @@ struct TemplateFormatTests {
         #expect(try body(template, line + "\n") == "[\(expected)]")
     }
 
-    @Test("what events hold stays inside its quotes, in a body that is JSON")
+    @Test("content of events stays within its quotes in a JSON body")
     func hostile() throws {
         let lines = (0..<32).map { number in
             #"{"name":"\u00\#(number < 16 ? "0" : "")\#(String(number, radix: 16))\"},{\"x\":1","app":"a\"\\","id":"\#(number)"}"#
@@ -59,7 +59,7 @@ struct TemplateFormatTests {
         #expect(throws: BodyTemplate.Mistake.self) { try BodyTemplate(text) }
     }
 
-    @Test("the method is the setting's, and an answer must be what accept says")
+    @Test("the method is configurable, and an answer must match `accept`")
     func accepts() async throws {
         let bench = try Bench()
         let seen = Seen()

@@ -9,7 +9,7 @@ extension KafkaProperties {
     fileprivate subscript(_ name: String) -> String? { pairs.last { $0.name == name }?.value }
 }
 
-@Suite("What Kafka's errors mean")
+@Suite("The meaning of Kafka's errors")
 struct KafkaAnswerTests {
     private static let rows: [(codes: [Int32], action: KafkaAnswer.Action)] = [
         ([10, 18], .split),
@@ -20,7 +20,7 @@ struct KafkaAnswerTests {
         ([45, 46, 47, 49, 59, 90, -144, -148, -149, -150, -151, -152, -172, -197, -184, -194, -196], .retry),
     ]
 
-    @Test("every error that matters has one row, and each row its meaning")
+    @Test("every relevant error has one row with its meaning")
     func table() throws {
         let expected = KafkaAnswerTests.rows.flatMap { row in row.codes.map { ($0, row.action) } }
         #expect(Set(expected.map(\.0)) == Set(KafkaAnswer.table.map(\.code)))
@@ -43,7 +43,7 @@ struct KafkaAnswerTests {
         }
     }
 
-    @Test("0 alone acknowledges; what nobody knows is tried again")
+    @Test("only 0 acknowledges, and unknown codes are retried")
     func others() {
         #expect(KafkaAnswer.outcome(of: 0) == .acknowledged)
         for code in [Int32.min, -1000, -143, 1, 12, 97, 1000, .max] {
@@ -52,9 +52,7 @@ struct KafkaAnswerTests {
         }
     }
 
-    @Test(
-        "a batch is acknowledged when every record is; else those go again that are not, or share the first's fate"
-    )
+    @Test("records that were not acknowledged are sent again; if none was, the first one's outcome counts")
     func batches() {
         let late = KafkaAnswer.outcome(of: 7)
         let large = KafkaAnswer.outcome(of: 10)
@@ -65,7 +63,7 @@ struct KafkaAnswerTests {
     }
 
     @Test(
-        "the key is a member of the event: a text without quotes, anything else as it stands",
+        "the key is a member of the event: strings without quotes, other values as they are",
         arguments: [
             ("session_id", "s-1"), ("n", "7"), ("user.id", "u\"1"), ("dotted.name", "d"), ("gone", nil),
             ("user.gone", nil), ("n.x", nil), ("null", nil), ("flag", "true"), ("user.", #"{"id":"u\"1"}"#),
@@ -77,7 +75,7 @@ struct KafkaAnswerTests {
         #expect(KafkaOutput.key(path, of: event).map { String(decoding: $0, as: UTF8.self) } == expected)
     }
 
-    @Test("the protocol follows from TLS and user; verification and acknowledgement by all are not for sale")
+    @Test("the protocol follows from TLS and user; verification and acks=all cannot be switched off")
     func properties() throws {
         var options = KafkaOptions(DestinationSettings(kafka: ["a:9093", "b"]))
         options.settings.compression = .zstd
@@ -113,7 +111,7 @@ struct KafkaAnswerTests {
         }
     }
 
-    @Test("brokers that are none, and headers that the agent sets itself, are refused")
+    @Test("invalid brokers, and headers that the agent sets itself, are refused")
     func checks() {
         #expect(refusal { _ in } == nil)
         #expect(refusal { $0.kafka.brokers = ["a b"] }?.contains("is not a broker") == true)
@@ -122,7 +120,7 @@ struct KafkaAnswerTests {
     }
 
     @Test(
-        "a property that the agent sets itself, or that would break a promise, is refused with what to use instead",
+        "a property that the agent sets, or that would break a promise, is refused with an alternative",
         arguments: [
             "acks", "enable.idempotence", "bootstrap.servers", "security.protocol", "sasl.password",
             "ssl.ca.location",

@@ -82,7 +82,7 @@ struct KafkaBrokerTests {
     }
 
     @Test(
-        "each event is a record as it is stored, with its session as key, the batch's id and its own as headers, in order",
+        "each event is a record as stored, in order, with session as key, and batch id and own id as headers",
         arguments: Compression.allCases)
     func records(compression: Compression) async throws {
         let stage = try Stage {
@@ -110,7 +110,7 @@ struct KafkaBrokerTests {
         #expect(await stage.output.takeSentBytes() == 0)
     }
 
-    @Test("headers that events fill in are each record's own")
+    @Test("headers from events differ by record")
     func headersByEvent() async throws {
         let stage = try Stage {
             $0.headers = ["team": Secret("t-{member:session_id}"), "site": Secret("eu")]
@@ -125,7 +125,7 @@ struct KafkaBrokerTests {
         }
     }
 
-    @Test("the time of a record is the event's, or that of its production where the event has none")
+    @Test("the time of a record is the event's, or the time of sending if the event has none")
     func recordTimes() async throws {
         let stage = try Stage()
         let lines =
@@ -141,9 +141,7 @@ struct KafkaBrokerTests {
         #expect(records[1].time.map { Int64($0) >= before.milliseconds } == true)
     }
 
-    @Test(
-        "a topic that events fill in: each record in its own; a topic that is not there is that event's trouble alone"
-    )
+    @Test("topics can come from events; a missing topic only affects its events")
     func byEvent() async throws {
         let topic = try Template("events-{member:user.kind}", for: .topic)
         let stage = try Stage {
@@ -172,7 +170,7 @@ struct KafkaBrokerTests {
         #expect(stage.output.templates?.takeCounts() == EventTemplates.Counts(missing: 2, beyond: 0))
     }
 
-    @Test("an event without the member that is the key, and a topic without keys, have records without")
+    @Test("records have no key if the event lacks the member, or the topic is configured without keys")
     func withoutKey() async throws {
         let stage = try Stage { $0.kafka.key = "user.id" }
         #expect(await stage.output.send(batch(0..<20)) == .acknowledged)
@@ -180,7 +178,7 @@ struct KafkaBrokerTests {
         #expect(records.allSatisfy { $0.key == nil } && records.count == 20)
     }
 
-    @Test("more records than the library's queue holds are handed over as it has room")
+    @Test("more records than the library's queue holds are handed over as it drains")
     func smallQueue() async throws {
         let stage = try Stage { $0.kafka.options = ["queue.buffering.max.messages": "100"] }
         #expect(await stage.output.send(batch(0..<2000)) == .acknowledged)
@@ -188,9 +186,7 @@ struct KafkaBrokerTests {
         #expect(records.compactMap(\.number).sorted() == Array(0..<2000))
     }
 
-    @Test(
-        "what passes by itself the library tries again; nothing is there twice, since the producer is idempotent"
-    )
+    @Test("the library retries temporary errors; nothing is repeated, because the producer is idempotent")
     func passing() async throws {
         let stage = try Stage()
         // Leader elsewhere, too few replicas, timed out.
@@ -200,7 +196,7 @@ struct KafkaBrokerTests {
     }
 
     @Test(
-        "what the brokers refuse has its meaning: held, split, bisected; and afterwards the batch is delivered",
+        "an error of the brokers holds, splits or bisects the batch; afterwards the batch is delivered",
         arguments: [(29, "hold"), (10, "split"), (87, "bisect"), (76, "hold")])
     func refusals(code: Int, expected: String) async throws {
         let stage = try Stage { $0.kafka.options = ["sticky.partitioning.linger.ms": "0"] }
@@ -220,7 +216,7 @@ struct KafkaBrokerTests {
     }
 
     @Test(
-        "an unknown topic and one that we may not write to hold the destination, with a hint",
+        "an unknown or forbidden topic holds the destination, with a hint",
         arguments: [(3, "create the topic"), (29, "may not write")])
     func topics(code: Int, hint: String) async throws {
         let stage = try Stage {
@@ -236,7 +232,7 @@ struct KafkaBrokerTests {
         #expect(await stage.output.probe() == nil)
     }
 
-    @Test("an error that ends the library's producer: the next attempt has another", arguments: [45, 47, 59])
+    @Test("after a fatal error of the producer the next attempt has a new one", arguments: [45, 47, 59])
     func endedProducer(code: Int) async throws {
         let stage = try Stage(idle: .seconds(3600))
         #expect(await deliver(batch(0..<3), stage.output))
@@ -250,7 +246,7 @@ struct KafkaBrokerTests {
         #expect(arrive)
     }
 
-    @Test("an event alone that is larger than message.max.bytes is told as too large, the others are stored")
+    @Test("a single event beyond message.max.bytes is rejected as too large, and the others are stored")
     func largeEvent() async throws {
         let stage = try Stage { $0.kafka.options = ["message.max.bytes": "10000"] }
         guard case .tooLarge(let bytes, let failure) = await stage.output.send(batch(0..<1, padding: 20_000))
@@ -262,9 +258,7 @@ struct KafkaBrokerTests {
         #expect(await stage.output.send(batch(1..<3)) == .acknowledged)
     }
 
-    @Test(
-        "brokers that refuse connections are given up long before the batch's time is over, and producers end"
-    )
+    @Test("brokers that refuse connections are given up long before the timeout, and producers end")
     func refused() async throws {
         let bench = try Bench()
         var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
@@ -279,9 +273,7 @@ struct KafkaBrokerTests {
         #expect(await !output.isAwake)
     }
 
-    @Test(
-        "brokers that hang up are given up in time, with the reason; when they are back the same batch is delivered"
-    )
+    @Test("brokers that hang up are given up in time, with the reason; later the same batch is delivered")
     func gone() async throws {
         let stage = try Stage {
             $0.connectTimeout = .seconds(1)
@@ -297,7 +289,7 @@ struct KafkaBrokerTests {
         #expect(try await stage.records(10).count == 10)
     }
 
-    @Test("a batch that is not acknowledged in time goes again; repeats have the same ids and bytes")
+    @Test("a batch that is not acknowledged in time is sent again, with equal ids and bytes")
     func late() async throws {
         let stage = try Stage { $0.requestTimeout = .seconds(2) }
         // A producer that has its connections.
@@ -333,7 +325,7 @@ struct KafkaBrokerTests {
         #expect(await eventually { await !output.isAwake })
     }
 
-    @Test("a producer is kept while batches come, and is gone with its threads some time after the last one")
+    @Test("a producer lives while batches arrive, and ends with its threads some time after the last one")
     func idle() async throws {
         let stage = try Stage(idle: .milliseconds(500))
         #expect(await stage.output.isAwake == false)
@@ -345,7 +337,7 @@ struct KafkaBrokerTests {
         #expect(try await stage.records(15).compactMap(\.number).sorted() == Array(0..<15))
     }
 
-    @Test("a changed password is for a new producer; an old one is not used again")
+    @Test("a changed password is used by a new producer, and the old one is not used again")
     func renewed() async throws {
         let bench = try Bench()
         let file = "\(bench.directory.path)/password"
@@ -363,7 +355,7 @@ struct KafkaBrokerTests {
         #expect(await output.hasNewCredentials())
     }
 
-    @Test("credentials that the brokers refuse hold the destination; what they said is not in the log")
+    @Test("credentials that brokers refuse hold the destination, without the brokers' message in the log")
     func refusedCredentials() async throws {
         let stage = try Stage()
         var options = KafkaOptions(
@@ -381,7 +373,7 @@ struct KafkaBrokerTests {
         #expect(await output.probe()?.message.contains("refuse these credentials") == true)
     }
 
-    @Test("without TLS a broker's word that the topic is on another machine leads nowhere")
+    @Test("without TLS a broker cannot redirect the agent to another machine")
     func elsewhere() async throws {
         let stage = try Stage()
         var options = KafkaOptions(
@@ -395,7 +387,7 @@ struct KafkaBrokerTests {
             "\(failure?.excerpt ?? "")")
     }
 
-    @Test("TLS to a port without it is a retry that says so, and nothing is sent in clear")
+    @Test("TLS to a plain port is retried with a clear message, and nothing is sent in clear")
     func noTLS() async throws {
         let stage = try Stage(search: .milliseconds(300)) {
             $0.kafka.tls = true
@@ -406,7 +398,7 @@ struct KafkaBrokerTests {
     }
 
     @Test(
-        "a property that librdkafka refuses is an error with its words, also where only two together are wrong",
+        "a property or combination that librdkafka refuses is an error with its message",
         arguments: [
             (["no.such.property": "1"], "No such configuration property"), (["linger.ms": "x"], "linger.ms"),
             (["max.in.flight.requests.per.connection": "100"], "max.in.flight"),
@@ -423,7 +415,7 @@ struct KafkaBrokerTests {
             "\(String(describing: error))")
     }
 
-    @Test("brokers go down and up under load: every event is stored, repeats have the same id and bytes")
+    @Test("brokers restart under load: every event is stored, and repeats have equal ids and bytes")
     func outages() async throws {
         let stage = try Stage(search: .milliseconds(200)) {
             $0.requestTimeout = .seconds(5)

@@ -26,7 +26,7 @@ struct KafkaHostileTests {
         (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
     }
 
-    @Test("an answer of 95 MB is not read: a connection costs no more memory than answers of brokers do")
+    @Test("an answer of 95 MB is not read: a connection's memory is limited to answers of real brokers")
     func endless() async throws {
         let bench = try Bench()
         let counter = Counter()
@@ -47,7 +47,7 @@ struct KafkaHostileTests {
     }
 
     @Test(
-        "what is no Kafka is tried again, and acknowledges nothing",
+        "an answer that is not Kafka is retried, and is no acknowledgement",
         arguments: [
             "HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0\0", "\0\0\0\u{4}\0\0\0\u{1}",
             "SSH-2.0-OpenSSH_9.2\r\n",

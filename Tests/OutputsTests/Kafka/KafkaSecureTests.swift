@@ -86,7 +86,7 @@ struct KafkaSecureTests {
     }
 
     @Test(
-        "records arrive over TLS with the password proved by SCRAM, and the broker's name is asked for",
+        "records arrive over TLS with SCRAM, and the broker's name is verified",
         arguments: [KafkaMechanism.scramSHA512, .scramSHA256])
     func scram(mechanism: KafkaMechanism) async throws {
         let stage = try await Stage()
@@ -102,7 +102,7 @@ struct KafkaSecureTests {
         #expect(!stage.clients.contains("failed"), "\(stage.clients)")
     }
 
-    @Test("a wrong password and a mechanism that the broker does not offer hold, and no record arrives")
+    @Test("a wrong password and an unsupported mechanism hold the destination, and no record arrives")
     func refused() async throws {
         let stage = try await Stage()
         for (output, words) in [
@@ -121,9 +121,7 @@ struct KafkaSecureTests {
         #expect(stage.records.isEmpty)
     }
 
-    @Test(
-        "a broker whose authority is not ours is a retry that names the reason, and never learns of user or events"
-    )
+    @Test("a broker with an unknown authority is retried with the reason, and never sees user or events")
     func strangeAuthority() async throws {
         let stage = try await Stage()
         let other = try CertificateAuthority(now: SystemTime().wallTime)
@@ -136,7 +134,7 @@ struct KafkaSecureTests {
         #expect(stage.records.isEmpty)
     }
 
-    @Test("a certificate for another name is a retry that names the reason")
+    @Test("a certificate for another name is retried with the reason")
     func otherName() async throws {
         let stage = try await Stage()
         let failure = try await stage.refusal(1)
@@ -144,9 +142,7 @@ struct KafkaSecureTests {
         #expect(stage.records.isEmpty)
     }
 
-    @Test(
-        "a broker that wants a client's certificate gets the one of the settings; without it there is a retry"
-    )
+    @Test("a broker that requires a client certificate gets the configured one; without it there is a retry")
     func clientCertificate() async throws {
         let stage = try await Stage()
         let path = stage.bench.directory.path
@@ -201,9 +197,7 @@ struct KafkaSecureTests {
         }
     }
 
-    @Test(
-        "an access token is shown by OAUTHBEARER; a producer that would outlive its token gets no more records"
-    )
+    @Test("OAUTHBEARER shows an access token; a producer that would outlive its token gets no more records")
     func tokens() async throws {
         let room = try await TokenStage()
         try await room.steer("lifetime", "3600")
@@ -225,9 +219,7 @@ struct KafkaSecureTests {
         #expect(await eventually { room.stage.records.count >= 300 })
     }
 
-    @Test(
-        "a token that brokers refuse is asked for again; its replacement, refused within a minute, holds the destination"
-    )
+    @Test("a token that brokers refuse is renewed; if they refuse the next one too, the destination is held")
     func revokedToken() async throws {
         let room = try await TokenStage()
         let output = try room.output(idleTime: .zero)
@@ -247,7 +239,7 @@ struct KafkaSecureTests {
         #expect(try await room.tokenRequests() == 3)
     }
 
-    @Test("a client that the token endpoint refuses holds the destination with its word, and asks no broker")
+    @Test("a client that the token endpoint refuses holds the destination before any broker is asked")
     func refusedClient() async throws {
         let room = try await TokenStage()
         let output = try room.output(secret: "wrong", idleTime: .zero)
@@ -258,7 +250,7 @@ struct KafkaSecureTests {
         #expect(!room.stage.clients.contains("OAUTHBEARER"))
     }
 
-    @Test("a broker that lets us in without knowing the password is not believed")
+    @Test("a broker that accepts the client without knowing the password is not trusted")
     func impostor() async throws {
         let stage = try await Stage("--impostor")
         let outcome = await (try stage.output()).send(try Sample.batch(3))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Outputs
 
-@Suite("What a NATS server's answers mean")
+@Suite("The meaning of a NATS server's answers")
 struct NATSAnswerTests {
     private func meaning(_ payload: String, headers: String = "") -> (String, Failure?) {
         let outcome = NATSAnswer.outcome(
@@ -18,7 +18,7 @@ struct NATSAnswerTests {
         }
     }
 
-    @Test("an acknowledgement is one with a stream and a sequence; a duplicate is one too")
+    @Test("an acknowledgement needs a stream and a sequence; a duplicate is one too")
     func acknowledgements() {
         #expect(meaning(#"{"stream":"EVENTS","seq":1}"#).0 == "good")
         #expect(meaning(#"{"stream":"EVENTS","seq":1,"duplicate":true,"domain":"hub"}"#).0 == "good")
@@ -29,7 +29,7 @@ struct NATSAnswerTests {
     }
 
     @Test(
-        "every error that matters has its row, none makes dead letters of events, and only known words are in messages",
+        "every relevant error has a row, none makes dead letters, and only known texts appear in messages",
         arguments: [
             (503, 10077, "maximum messages exceeded", "retry"),
             (503, 10077, "maximum bytes exceeded", "retry"),
@@ -70,7 +70,7 @@ struct NATSAnswerTests {
         }
     }
 
-    @Test("an error without its numbers is retried, or held where it blames us")
+    @Test("an error without its numbers is retried, or held if it blames the client")
     func oddErrors() {
         #expect(meaning(#"{"error":{}}"#).0 == "retry")
         #expect(meaning(#"{"error":{"code":400}}"#).0 == "hold")
@@ -80,7 +80,7 @@ struct NATSAnswerTests {
     }
 
     @Test(
-        "complaints: those that a person must look at hold, others are retried, and what is not known is not repeated",
+        "server errors that need a person hold the destination, others are retried; unknown text is not shown",
         arguments: [
             ("Authorization Violation", true), ("User Authentication Expired", true),
             ("User Authentication Revoked", true),
@@ -104,7 +104,7 @@ struct NATSAnswerTests {
         #expect(complaint.isAboutPublishing == text.contains("for Publish"))
     }
 
-    @Test("several servers hold only if each of them does")
+    @Test("of several servers, only a hold by all holds the destination")
     func combined() {
         let held = Outcome.held(Failure(kind: .status, message: "h"))
         let retry = Outcome.retry(Failure(kind: .connect, message: "r"))
@@ -116,7 +116,7 @@ struct NATSAnswerTests {
     }
 
     @Test(
-        "a batch of which some events are stored sends the others again, and shares their fate when none is")
+        "events of a partly stored batch are sent again; if none is stored, the batch has the common outcome")
     func parts() {
         let retry = Outcome.retry(Failure(kind: .connect, message: "r"))
         let large = Outcome.tooLarge(wireBytes: 9, Failure(kind: .status, message: "l"))

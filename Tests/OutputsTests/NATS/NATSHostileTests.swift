@@ -46,7 +46,7 @@ struct NATSHostileTests {
     }
 
     @Test(
-        "whatever a server says instead of an acknowledgement, the batch is kept and tried again",
+        "whatever a server answers instead of an acknowledgement, the batch is kept and retried",
         arguments: [
             "garbage\r\n", "MSG REPLY 1 99999999999999999999\r\n", "MSG REPLY 1 70000\r\n",
             "MSG REPLY 1 2\r\n{}\r\n",
@@ -73,7 +73,7 @@ struct NATSHostileTests {
         #expect(retried(await output.send(try Sample.batch(3))) != nil)
     }
 
-    @Test("an answer to nobody's question, to another's or to an old one acknowledges nothing")
+    @Test("an answer to no request, another's request or an old one acknowledges nothing")
     func foreignAnswers() async throws {
         let bench = try Bench()
         let good = "{\"stream\":\"A\",\"seq\":1}"
@@ -93,7 +93,7 @@ struct NATSHostileTests {
     }
 
     @Test(
-        "a server that is none is left in time",
+        "a server of another protocol is left in time",
         arguments: [
             "HTTP/1.1 400 Bad Request\r\n\r\n", "INFO {\r\n", "INFO {\"headers\":false}\r\n",
             "SSH-2.0-OpenSSH_9.2\r\n",
@@ -160,9 +160,7 @@ struct NATSHostileTests {
         #expect(await output.certificates.serverExpiry != nil)
     }
 
-    @Test(
-        "servers that others tell of are tried after those that are named, and not at all when that is not wanted"
-    )
+    @Test("announced servers are tried after the configured ones, or not at all if so configured")
     func learned() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -187,7 +185,7 @@ struct NATSHostileTests {
         }
     }
 
-    @Test("a server is answered when it asks for a sign of life, and fragments of any size are put together")
+    @Test("pings are answered, and fragments of any size are joined")
     func fragments() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -208,7 +206,7 @@ struct NATSHostileTests {
         #expect(hello.contains("\"no_responders\":true") && hello.contains("SUB _INBOX."))
     }
 
-    @Test("a call that is cancelled ends at once, and leaves a connection that works")
+    @Test("a cancelled call ends at once, and leaves a usable connection")
     func cancelled() async throws {
         let bench = try Bench()
         let good = "{\"stream\":\"A\",\"seq\":1}"
@@ -232,7 +230,7 @@ struct NATSHostileTests {
         #expect(peer.connections == 1)
     }
 
-    @Test("a connection of more than the maximum age is made anew, a younger one is kept")
+    @Test("a connection beyond the maximum age is replaced, a younger one is kept")
     func age() async throws {
         let bench = try Bench()
         let good = "{\"stream\":\"A\",\"seq\":1}"
@@ -253,7 +251,7 @@ struct NATSHostileTests {
         }
     }
 
-    @Test("a server that takes us in and hangs up at once is left for a better moment")
+    @Test("a server that accepts and hangs up at once is tried again later")
     func hangingUp() async throws {
         let bench = try Bench()
         let good = "{\"stream\":\"A\",\"seq\":1}"
@@ -274,8 +272,7 @@ struct NATSHostileTests {
         #expect(try await eventually { await output.send(try Sample.batch(3)) == .acknowledged })
     }
 
-    @Test(
-        "a server that says a word now and then and reads nothing is left before what is to be sent piles up")
+    @Test("a server that reads nothing is left before the output piles up, although it sends now and then")
     func readingNothing() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { connection in

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Outputs
 
-@Suite("NATS: who we are")
+@Suite("NATS: identities")
 struct NATSIdentityTests {
     /// Made for these tests, with Python's base64 and cryptography.
     static let seed = "SUAIKLWZNA2CXYR4FJPG764HK4HTOSS76HQGWIPWJQEW2OASSR2IAXARTQ"
     static let publicName = "UBXZFQ52BNYDKSTBTMPUW7EMEDDXM7CZGKC3PO2WXOL3U3BN3PDAHC2H"
 
-    @Test("a seed gives its public name and signs as another library does")
+    @Test("a seed gives its public key, and signs like another library")
     func known() throws {
         let key = try NKey(seed: Secret(NATSIdentityTests.seed))
         #expect(key.publicName == NATSIdentityTests.publicName)
@@ -20,7 +20,7 @@ struct NATSIdentityTests {
                 == "fyCxgeWws1vNsyFXQtPeB9E63vdyDxpZLBKh9-QKu8AZ44cEZEsPlT_JgsdaWA20Y88oLFCyP2hrtf2xClRaBQ")
     }
 
-    @Test("a seed with any character changed, cut or doubled is refused, and is in no message")
+    @Test("a seed with any character changed, removed or doubled is refused, and is in no message")
     func mistakes() {
         let seed = Array(NATSIdentityTests.seed)
         func refusal(_ text: String) -> String? {
@@ -50,7 +50,7 @@ struct NATSIdentityTests {
         }
     }
 
-    @Test("Base32: what is encoded comes back; nothing else is text of bytes")
+    @Test("Base32 decodes what it encodes, and nothing else")
     func base32() {
         for seed in Seeds.list(1...20) {
             var random = SplitMix64(seed: seed)
@@ -65,7 +65,7 @@ struct NATSIdentityTests {
         for bad in ["A", "ABC", "MZ======", "mz", "M1", "MB"] { #expect(Base32.decode(bad) == nil, "\(bad)") }
     }
 
-    @Test("a credentials file gives its JWT and its key, with any line ends and texts around")
+    @Test("a credentials file gives its JWT and its key, with any line ends and comments")
     func credentials() throws {
         let jwt = "eyJ0eXAiOiJKV1QifQ.eyJhIjoxfQ.c2ln-_"
         let file = """
@@ -101,7 +101,7 @@ struct NATSIdentityTests {
         }
     }
 
-    @Test("nothing shows a secret")
+    @Test("no description shows a secret")
     func secrecy() throws {
         let secret = Secret(NATSIdentityTests.seed)
         var settings = DestinationSettings()

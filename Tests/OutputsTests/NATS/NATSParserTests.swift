@@ -4,7 +4,7 @@ import Testing
 
 @testable import Outputs
 
-@Suite("The parser of NATS' protocol")
+@Suite("The parser of the NATS protocol")
 struct NATSParserTests {
     private static let talk = Array(
         ("INFO {\"server_id\":\"a\",\"max_payload\":1048576} \r\n+OK\r\nPING\r\n"
@@ -30,7 +30,7 @@ struct NATSParserTests {
         return found
     }
 
-    @Test("wherever the bytes are cut, they mean the same")
+    @Test("the result does not depend on how the bytes are divided")
     func cuts() throws {
         for cut in 0...NATSParserTests.talk.count {
             var parser = NATSParser()
@@ -51,7 +51,7 @@ struct NATSParserTests {
     }
 
     @Test(
-        "what is no operation, or has no length that can be, is refused, and everything after it",
+        "an unknown operation or impossible length is an error, and nothing after it is parsed",
         arguments: [
             "\r\n", "HELLO\r\n", "HTTP/1.1 400 Bad Request\r\n", "MSG a 1\r\n", "MSG a 1 -1\r\n",
             "MSG a 1 1e3\r\n",
@@ -68,7 +68,7 @@ struct NATSParserTests {
         #expect(throws: NATSProtocolError.self) { try read(&parser) }
     }
 
-    @Test("a line that does not end is given up at its limit: 4 KiB, 64 KiB for INFO")
+    @Test("an endless line is given up at its limit: 4 KiB, 64 KiB for INFO")
     func endlessLines() throws {
         for (start, limit) in [("MSG ", NATSParser.longestLine), ("INFO ", NATSParser.longestInfo)] {
             var parser = NATSParser()
@@ -84,7 +84,7 @@ struct NATSParserTests {
         }
     }
 
-    @Test("fuzz: no bytes end the parser otherwise than by an error, and it keeps no more than its limits")
+    @Test("fuzz: any bytes are parsed or refused, within the parser's limits")
     func fuzz() {
         let pieces = [
             "INFO {\"a\":1}\r\n", "MSG a 1 3\r\nabc\r\n", "HMSG a 1 4 8\r\nNATSabcd\r\n", "PING\r\n",
@@ -127,7 +127,7 @@ struct NATSParserTests {
         }
     }
 
-    @Test("INFO: what matters is read, what is hostile is bounded")
+    @Test("INFO: relevant fields are read, hostile ones are limited")
     func info() throws {
         func info(_ json: String) -> NATSInfo? { NATSInfo(Array(json.utf8)) }
         let good = try #require(
@@ -148,7 +148,7 @@ struct NATSParserTests {
         for bad in ["", "[]", "x", "{\"a\":", "\"{}\""] { #expect(info(bad) == nil, "\(bad)") }
     }
 
-    @Test("addresses: hosts and ports that can be, and no others")
+    @Test("addresses: valid hosts and ports are accepted, and no others")
     func addresses() throws {
         for (text, host, port) in [
             ("a.example.com:4222", "a.example.com", 4222), ("127.0.0.1:1", "127.0.0.1", 1),

@@ -41,7 +41,7 @@ struct NATSServerTests {
     }
 
     @Test(
-        "a batch becomes one message of lines, packed, under its id; a repeat is stored once",
+        "a batch becomes one compressed message of lines under its id; a repeat is stored once",
         arguments: Compression.allCases)
     func batch(compression: Compression) async throws {
         let bench = try Bench()
@@ -80,7 +80,7 @@ struct NATSServerTests {
     }
 
     @Test(
-        "headers that events fill in: a message for each value, or for each event; repeats are stored once",
+        "headers from events: a message for each value, or for each event; repeats are stored once",
         arguments: NATSContent.allCases)
     func headersByEvent(content: NATSContent) async throws {
         let bench = try Bench()
@@ -110,7 +110,7 @@ struct NATSServerTests {
     }
 
     @Test(
-        "a subject that events fill in: a message for each value, or for each event; repeats are stored once",
+        "subjects from events: a message for each value, or for each event; repeats are stored once",
         arguments: NATSContent.allCases)
     func byEvent(content: NATSContent) async throws {
         let bench = try Bench()
@@ -141,7 +141,7 @@ struct NATSServerTests {
     }
 
     @Test(
-        "a subject's part that is too large goes on alone, once the others are stored; what is unknown goes again whole"
+        "only an oversized part is split, after the others are stored; an unanswered one is sent again whole"
     )
     func partly() async throws {
         let bench = try Bench()
@@ -165,7 +165,7 @@ struct NATSServerTests {
     }
 
     @Test(
-        "message = event: a message for each event under its own id, more than are on their way at once, each once"
+        "message = event: a message for each event under its own id, beyond the limit in flight, stored once"
     )
     func events() async throws {
         let bench = try Bench()
@@ -190,7 +190,7 @@ struct NATSServerTests {
         #expect(try messages.map { try $0.numbers() } == (0..<count).map { [$0] })
     }
 
-    @Test("killed five times under load, the server has each event exactly once in the end")
+    @Test("after five kills under load the server has each event exactly once")
     func killed() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -229,7 +229,7 @@ struct NATSServerTests {
         return Sample.batch([try Sample.part(0..<5, .gzip)], id: BatchID(high: formed << 16, low: number))
     }
 
-    @Test("a server that hangs is given up in time; what it stored meanwhile is not stored again")
+    @Test("a server that hangs is given up in time, and what it stored meanwhile is not stored again")
     func hanging() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -251,7 +251,7 @@ struct NATSServerTests {
         #expect(!bench.log.messages.contains { $0.text.contains("duplicate window") })
     }
 
-    @Test("a batch whose fate is unknown and that goes again after the duplicate window is in the log")
+    @Test("a batch that is repeated after the duplicate window is logged")
     func afterTheWindow() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -275,7 +275,7 @@ struct NATSServerTests {
         #expect(warnings() == 2)
     }
 
-    @Test("a full stream is retried, and says what is full; room makes it go on")
+    @Test("a full stream is retried with the reason, and sending continues when there is room")
     func full() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -290,7 +290,7 @@ struct NATSServerTests {
         #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
     }
 
-    @Test("no stream, another stream, and messages that are too large, each in the words that help")
+    @Test("a missing stream, a wrong stream and oversized messages have helpful messages")
     func wrongStream() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench, "max_payload: 8192")
@@ -331,7 +331,7 @@ struct NATSServerTests {
         #expect(await events.send(Sample.batch([part])) == .partial(rejected: [], retry: [1]))
     }
 
-    @Test("wrong credentials hold and are read again when they change: token, user, nkey")
+    @Test("wrong credentials hold the destination, and are read again when they change: token, user, nkey")
     func credentials() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench, starts: false)
@@ -378,7 +378,7 @@ struct NATSServerTests {
         }
     }
 
-    @Test("a credentials file of an account is signed and accepted; another account's is held")
+    @Test("an account's credentials file is accepted; one of another account holds the destination")
     func credentialsFile() async throws {
         let bench = try Bench()
         let world = JWTWorld()
@@ -395,7 +395,7 @@ struct NATSServerTests {
         #expect(failure?.message.contains("no stream") == true, "\(failure?.message ?? "") \(server.log)")
     }
 
-    @Test("who may not publish, or not hear of it, holds, and is told which")
+    @Test("a missing permission to publish or subscribe holds the destination, and is named")
     func permissions() async throws {
         let bench = try Bench()
         let server = try await NATSServer(
@@ -418,7 +418,7 @@ struct NATSServerTests {
         #expect(await (try output("b", "mine.inbox")).send(try Sample.batch(1)) == .acknowledged)
     }
 
-    @Test("TLS and mutual TLS: with the settings that HTTP has, and failures in the same words")
+    @Test("TLS and mutual TLS have the settings and messages of HTTP")
     func tls() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -472,7 +472,7 @@ struct NATSServerTests {
             } == .acknowledged)
     }
 
-    @Test("lame duck: a server that is about to stop is left for another before it closes, and nothing fails")
+    @Test("lame duck: a server that is about to stop is replaced before it closes, and nothing fails")
     func lameDuck() async throws {
         let bench = try Bench()
         let settings = "lame_duck_duration: \"30s\", lame_duck_grace_period: \"20s\""
@@ -498,7 +498,7 @@ struct NATSServerTests {
         #expect(stayed < 20)
     }
 
-    @Test("a list of servers: the next is tried at once when one is not there, and when one dies")
+    @Test("of several servers the next is tried at once if one is down or dies")
     func failover() async throws {
         let bench = try Bench()
         let servers = [
@@ -520,7 +520,7 @@ struct NATSServerTests {
     }
 
     @Test(
-        "check --connect: the stream that takes the subject, and what of it keeps messages from being acknowledged"
+        "check --connect names the stream for the subject, and settings of it that prevent acknowledgements"
     )
     func stream() async throws {
         let bench = try Bench()
@@ -558,9 +558,7 @@ struct NATSServerTests {
         #expect(try reader.count() == 0)
     }
 
-    @Test(
-        "check --connect: credentials that may not ask JetStream, and a server without it, are told from a wrong stream"
-    )
+    @Test("check --connect distinguishes forbidden JetStream, missing JetStream and a wrong stream")
     func unasked() async throws {
         let bench = try Bench()
         let server = try await NATSServer(
@@ -576,7 +574,7 @@ struct NATSServerTests {
         #expect(complaint?.message.contains("may not query") == true && complaint?.isRefused == false)
     }
 
-    @Test("check --connect: a server that takes us, one that does not, and none")
+    @Test("check --connect: a server that accepts the client, one that refuses, and no server")
     func probe() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench, "authorization { token: right }")

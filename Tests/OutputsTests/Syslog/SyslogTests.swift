@@ -50,7 +50,7 @@ struct SyslogMessageTests {
         return (texts, made.tooLong)
     }
 
-    @Test("an event is a message of RFC 5424, whose text is the event as it is stored")
+    @Test("an event is a message of RFC 5424, whose text is the event as stored")
     func event() throws {
         let line =
             #"{"name":"order placed","timestamp":"2026-11-20T10:00:00.123456789Z","level":"error","app":"shop","id":"7"}"#
@@ -63,7 +63,7 @@ struct SyslogMessageTests {
     }
 
     @Test(
-        "levels are severities of syslog; an event without one is a notice",
+        "levels become syslog severities; an event without one is a notice",
         arguments: [
             ("fatal", 2), ("error", 3), ("warn", 4), ("info", 6), ("debug", 7), ("trace", 7), ("whatever", 5),
         ])
@@ -72,14 +72,14 @@ struct SyslogMessageTests {
         #expect(made.texts[0].hasPrefix("<\(19 * 8 + severity)>1 "), "\(made.texts)")
     }
 
-    @Test("an event without a time has that of its acceptance, and one without a name has none in the head")
+    @Test("an event without a time has its acceptance time, and one without a name has no MSGID")
     func missing() throws {
         let made = try messages([#"{"n":1}"#])
         #expect(
             made.texts[0].hasPrefix("<13>1 2026-11-20T10:00:00.000Z web-1 - - - [spoolship@32473 event_id="))
     }
 
-    @Test("members become structured data; what could end a value or a name is escaped or replaced")
+    @Test("members become structured data; special characters of values and names are escaped or replaced")
     func structuredData() throws {
         let line =
             #"{"name":"a","id":"1","t":"x]\"\\y","http":{"status":500},"a b=":true,"gone":null,"properties":{"p":"q"}}"#
@@ -91,7 +91,7 @@ struct SyslogMessageTests {
         #expect(made.texts[0].contains(wanted), "\(made.texts)")
     }
 
-    @Test("with text the message is the event's own, and no app can forge a head")
+    @Test("with `text` the message is the event's own, and no app can forge a header")
     func text() throws {
         let lines = [
             #"{"name":"log","host_name":"h ost","message":"one\ntwo\u0000"}"#,
@@ -105,7 +105,7 @@ struct SyslogMessageTests {
         #expect(made.texts[1].contains(long) && made.texts[1].hasSuffix("] " + lines[1]), "\(made.texts)")
     }
 
-    @Test("a message that is longer than the receiver reads is not sent, and the reason has both lengths")
+    @Test("a message beyond the receiver's limit is not sent, and the reason has both lengths")
     func tooLong() throws {
         let lines = [
             #"{"name":"a"}"#, #"{"name":"\#(String(repeating: "x", count: 600))"}"#, #"{"name":"b"}"#,
@@ -137,7 +137,7 @@ struct SyslogServerTests {
     }
 
     @Test(
-        "rsyslog over TLS or TCP has each event once, in order, with all of its fields",
+        "rsyslog over TLS or TCP receives each event once, in order, with all its fields",
         arguments: [true, false])
     func rsyslog(tls: Bool) async throws {
         let bench = try Bench()
@@ -163,7 +163,7 @@ struct SyslogServerTests {
         if tls { #expect(await output.certificates.serverExpiry != nil) }
     }
 
-    @Test("a server that ends and comes back: the next batch goes over a new connection")
+    @Test("after a restart of the server the next batch uses a new connection")
     func restart() async throws {
         let bench = try Bench()
         let server = try await RsyslogServer(bench, tls: true)
@@ -201,7 +201,7 @@ struct SyslogServerTests {
         }
     }
 
-    @Test("batches at once share a connection, and their messages do not mix")
+    @Test("concurrent batches share a connection, and their messages do not mix")
     func together() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -219,7 +219,7 @@ struct SyslogServerTests {
         #expect(Set(seen.all).count == 4000 && seen.all.allSatisfy { $0.hasPrefix("<13>1 ") })
     }
 
-    @Test("a server that closes between two batches costs nothing: the next uses a new connection")
+    @Test("a server that closes between two batches causes no failure: the next uses a new connection")
     func closedBetween() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -238,7 +238,7 @@ struct SyslogServerTests {
         }
     }
 
-    @Test("a server that reads nothing is given up after request_timeout, and the batch goes again")
+    @Test("a server that reads nothing is given up after request_timeout, and the batch is retried")
     func readsNothing() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { $0.pause(milliseconds: 20_000) }
@@ -252,7 +252,7 @@ struct SyslogServerTests {
         #expect(await !output.isConnected)
     }
 
-    @Test("a certificate that is not trusted, and a server without TLS, are named")
+    @Test("an untrusted certificate, and a server without TLS, are named")
     func noTrust() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -272,7 +272,7 @@ struct SyslogServerTests {
         #expect(!seen.all.contains { $0.hasPrefix("<") })
     }
 
-    @Test("nobody at the port is a retry; a cancelled attempt ends at once")
+    @Test("a refused connection is a retry, and a cancelled attempt ends at once")
     func absent() async throws {
         let bench = try Bench()
         let output = try output(bench, "tcp://127.0.0.1:\(try freePort())")
@@ -291,7 +291,7 @@ struct SyslogServerTests {
     }
 
     @Test(
-        "addresses without a meaning are refused",
+        "invalid addresses are refused",
         arguments: ["tls://u:p@h", "tls://h/path", "http://h", "tcp://h.test"])
     func addresses(url: String) throws {
         let bench = try Bench()
