@@ -37,16 +37,16 @@ struct DigestsTests {
         #expect(Hexadecimal.text(HMAC(key: key).bytes(Array(message.utf8))) == digits)
     }
 
-    @Test("hexadecimal digits: two a byte, lower case")
+    @Test("hexadecimal: two digits for each byte, lower case")
     func hexadecimal() { #expect(Hexadecimal.text([0, 9, 10, 0xA5, 255] as [UInt8]) == "00090aa5ff") }
 
-    @Test("base64 for addresses: other signs, no padding")
+    @Test("base64 for addresses: other characters, no padding")
     func forURL() {
         #expect(Base64.encode([0xFB, 0xFF, 0xFE, 1]) == "+//+AQ==")
         #expect(Base64.encodeForURL([0xFB, 0xFF, 0xFE, 1]) == "-__-AQ")
     }
 
-    @Test("base64: what is decoded encodes to the same text, for every length")
+    @Test("base64 decodes what encodes to the same text, for every length")
     func base64() {
         var random = SplitMix64(seed: Seeds.one(8))
         for length in 0..<100 {

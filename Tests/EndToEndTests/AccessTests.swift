@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 extension EndToEnd {
-    @Suite("Files that the agent may not read")
+    @Suite("Unreadable files")
     struct AccessTests {
         /// An agent that is no superuser: `nobody`, where the tests are root's.
         private func startUnprivileged(_ bench: Workbench) throws -> RunningProgram {
@@ -26,7 +26,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "status, a metric and one log line say which files, whose they are and what to do; mended, all arrive"
+            "status, a metric and one log line name unreadable files, owner and remedy; once repaired all arrive"
         )
         func unreadableFilesAreTold() throws {
             let bench = try Workbench()
@@ -82,9 +82,7 @@ extension EndToEnd {
             return try #require(Int(number)) * 1024
         }
 
-        @Test(
-            "20,000 append files that stay cost the agent less than 1,000 bytes each, and a line in one is found"
-        )
+        @Test("20,000 append files that stay cost less than 1,000 bytes each, and a new line in one is found")
         func knownFilesAreCheap() throws {
             let bench = try Workbench()
             let count = 20_000

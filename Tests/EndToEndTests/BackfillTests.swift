@@ -19,7 +19,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "through a running agent: all arrive once, none expires, files stay; a second run has nothing to do"
+            "through a running agent all events arrive once and never expire, files stay, a second run does nothing"
         )
         func throughAgent() throws {
             let bench = try Workbench()
@@ -55,7 +55,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "root follows no user's link to what the user may not read", .enabled(if: geteuid() == 0),
+            "root follows no user's link to a file that the user may not read", .enabled(if: geteuid() == 0),
             arguments: [true, false])
         func usersLinks(isDirectoryLinked: Bool) throws {
             let bench = try Workbench()
@@ -77,7 +77,7 @@ extension EndToEnd {
             try bench.waitUntilDelivered(5)
         }
 
-        @Test("everything else goes first: old events wait while others do, and say so")
+        @Test("a backfill waits while other events wait, and says so")
         func afterEverythingElse() throws {
             let bench = try Workbench()
             bench.settings["dispatch.batch_most_events"] = "50"
@@ -106,7 +106,7 @@ extension EndToEnd {
             try bench.expectOnce(Set(keys("e", 0..<2000) + keys("o", 0..<1000)), member: "key")
         }
 
-        @Test("killed at random moments, the command and the agent, it goes on where it ended: nothing twice")
+        @Test("killed at random moments, command and agent continue where they were, and repeat nothing")
         func interruptedThroughAgent() throws {
             let seed = Seeds.one(10)
             print("backfill through an agent: seed \(seed)")
@@ -138,7 +138,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "run by root without an agent: root's files are read, what it makes is the state directory's owner's, who then starts",
+            "run by root without an agent it reads root's files; what it creates belongs to the agent's user",
             .enabled(if: getuid() == 0))
         func asRoot() throws {
             let bench = try Workbench()
@@ -162,7 +162,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "without an agent: its own, which leaves the spool alone; killed, it goes on; it ends when all is delivered"
+            "without an agent it runs its own, which ignores the spool, survives kills, and ends when all is sent"
         )
         func withoutAgent() throws {
             let seed = Seeds.one(10)
@@ -209,7 +209,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "the exit code tells how it ended: no event, no destination in reach, no file, a file of the spool"
+            "the exit code says how it ended: no event, no destination reached, no file, a file in the spool"
         )
         func exitCodes() throws {
             let bench = try Workbench()

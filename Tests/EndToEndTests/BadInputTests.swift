@@ -6,7 +6,7 @@ extension EndToEnd {
     @Suite("Bad input")
     struct BadInputTests {
         @Test(
-            "lines that are not JSON, not UTF-8 or too long are quarantined with a reason, their neighbours arrive"
+            "lines that are invalid JSON, invalid UTF-8 or too long are quarantined, and their neighbours arrive"
         )
         func badLines() throws {
             let bench = try Workbench()
@@ -36,7 +36,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("at no level does the log hold what events say, good, bad or rejected")
+        @Test("the log contains no content of events at any level, be they good, bad or rejected")
         func fault27_eventContentStaysOutOfTheLog() throws {
             let bench = try Workbench()
             bench.settings["agent.log_level"] = "\"verbose\""
@@ -57,7 +57,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "run and check end with 78 and name the place of all five mistakes",
+            "run and check end with 78 and list all five mistakes with their places",
             arguments: ["run", "check"])
         func fault22_fiveMistakes(command: String) throws {
             let bench = try Workbench()
@@ -75,7 +75,7 @@ extension EndToEnd {
             #expect(text.contains("did you mean state_directory?"))
         }
 
-        @Test("a receiver whose certificate is from nobody trusted gets nothing; the right CA file mends it")
+        @Test("a receiver with an untrusted certificate gets nothing, until the CA file is right")
         func wrongCertificate() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -129,7 +129,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a state directory that may not be written ends the start with 77 and what to do",
+            "a state directory that is not writable ends the start with 77 and a remedy",
             arguments: [true, false])
         func stateDirectoryNotWritable(isThere: Bool) throws {
             let bench = try Workbench()
@@ -152,7 +152,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a second agent on the same state directory or spool ends with 75 and says why; the first goes on"
+            "a second agent with the same state directory or spool ends with 75 and the reason; the first continues"
         )
         func secondAgent() throws {
             let bench = try Workbench()

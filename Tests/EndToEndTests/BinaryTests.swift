@@ -7,9 +7,7 @@ extension EndToEnd {
         private static let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         private static let wrapped = "_swift_stdlib_getScalarName"
 
-        @Test(
-            "what the linker wraps is a function of the Swift runtime: by another name 550 KB would come back"
-        )
+        @Test("the function that the linker wraps exists in the Swift runtime; otherwise 550 KB would return")
         func wrappedFunctionExists() throws {
             let makefile = try contents(of: "\(BinaryTests.root)/Makefile")
             #expect(makefile.contains("--wrap=\(BinaryTests.wrapped)"))

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Certificates that are renewed while the agent runs")
+    @Suite("Certificates renewed while the agent runs")
     struct CertificateTests {
         private func bench() throws -> Workbench {
             let bench = try Workbench()
@@ -33,7 +33,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "nginx's certificate renewed, its authority replaced, ca_file broken and mended: each event once"
+            "a renewed certificate, a replaced authority, a broken and repaired ca_file: each event arrives once"
         )
         func fault23_serverCertificate() throws {
             let bench = try bench()
@@ -84,9 +84,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<next).map { "e\($0)" }), member: "key")
         }
 
-        @Test(
-            "the client's certificate and key are followed; halves that do not fit leave the last good pair"
-        )
+        @Test("a renewed client certificate is used with its key; a mismatched pair leaves the last good one")
         func fault23_clientCertificate() throws {
             let bench = try bench()
             let certificates = try Certificates(in: bench.path)

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 extension EndToEnd {
-    @Suite("check, against what a start does")
+    @Suite("check and a start")
     struct CheckTests {
         /// The exit codes of `check` and of a start with the same configuration.
         private func codes(_ bench: Workbench) throws -> (check: Int32, text: String, run: Int32, log: String)
@@ -23,7 +23,7 @@ extension EndToEnd {
             )
         }
 
-        @Test("what a start refuses, check refuses, with the line; what it takes, check calls good")
+        @Test("check refuses what a start refuses, with the line, and accepts what a start accepts")
         func fault22_checkDoesNotLie() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -68,7 +68,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "ac11: a cap below what is stored stops no start: check and start warn, status and metric say what is in force"
+            "ac11: a limit below the stored size stops no start: check and start warn, status shows the one in force"
         )
         func ac11_capBelowStored() throws {
             let bench = try Workbench()
@@ -180,7 +180,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "check by root has the agent's eyes: what only root may read is a mistake, as at the start",
+            "check by root uses the rights of the agent: a file that only root may read is a mistake",
             .enabled(if: getuid() == 0))
         func fault22_agentsEyes() throws {
             let bench = try Workbench()
@@ -237,9 +237,7 @@ extension EndToEnd {
             #expect(try bench.command("check", "--user", "no-such-user").code == 64)
         }
 
-        @Test(
-            "a queue of a newer version, or none of ours: check and start both end with 78, and systemd does not try again"
-        )
+        @Test("for a foreign or newer queue check and start end with 78, and systemd does not restart")
         func newerQueue() throws {
             let bench = try Workbench()
             try bench.startReceiver()

@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "ga05: dispatch over the socket returns when the destination has the events; no file stays in the spool"
+            "ga05: dispatch over the socket returns when the destination has the events, and no file stays in the spool"
         )
         func dispatch() async throws {
             let bench = try Workbench()
@@ -75,7 +75,7 @@ extension EndToEnd {
             try bench.expectOnce(Set(keys), member: "key")
         }
 
-        @Test("the samples of the three SDKs, for a server: each event arrives as it was tracked")
+        @Test("the samples of the three SDKs, on a server: each event arrives as it was tracked")
         func samples() throws {
             let bench = try Workbench()
             let file = "\(bench.path)/GTM-1234"
@@ -115,7 +115,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm04, tm07, tm09: a container over the socket: its values at the call, opening, and how a refresh ends"
+            "tm04, tm07, tm09: a container over the socket: its values at the call, its opening, and the result of a refresh"
         )
         func container() async throws {
             let bench = try Workbench()
@@ -167,7 +167,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "ga05: the modules for Python and Node.js dispatch over the socket, too",
+            "ga05: the modules for Python and Node.js can dispatch over the socket, too",
             arguments: [
                 ("python3", "python/spoolship.py", "steps.py"), ("node", "node/spoolship.mjs", "steps.mjs"),
             ])
@@ -191,7 +191,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a spool on a full disk: no call blocks longer than stated, the error says why, and what was taken is whole",
+            "with the spool on a full disk calls return in time with the reason, and accepted events are intact",
             .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
         func fullSpool() throws {
             let directory = try TemporaryDirectory()

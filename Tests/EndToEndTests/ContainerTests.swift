@@ -56,7 +56,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm07, tm08: published, changed, withdrawn, garbled, unsigned, another's, older, slow, gone: what each does"
+            "tm07, tm08: each kind of published document has its effect: changed, withdrawn, garbled, unsigned, old, slow"
         )
         func lifeOfAContainer() throws {
             try nginx.publish(try signed(document(1)))
@@ -147,7 +147,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<100).map { "e\($0)" }), member: "key")
         }
 
-        @Test("tm08: a saved copy that is corrupt is refused, and an older version still is not taken")
+        @Test("tm08: a corrupt saved copy is refused, and an older version still is not accepted")
         func corruptCopy() throws {
             try nginx.publish(try signed(document(5)))
             try bench.startAgent()
@@ -171,7 +171,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm08: a document that cannot be saved rules, is saved later, and refresh says so; an older one stays refused"
+            "tm08: a document that cannot be saved is in force and saved later, and an older one stays refused"
         )
         func savedLater() throws {
             try nginx.publish(try signed(document(1)))
@@ -217,7 +217,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm05: opening never blocks writers; reading begins at the timeout, and what comes later takes over"
+            "tm05: opening never blocks writers; reading begins at the timeout, and a later document takes over"
         )
         func slowOpening() throws {
             try nginx.publish(try signed(document(1)))
@@ -234,7 +234,7 @@ extension EndToEnd {
             #expect(bench.agentLog.contains("container in force"))
         }
 
-        @Test("tm07: a first start offline gives no_saved_container and no_network, and the default serves")
+        @Test("tm07: a first start offline reports no_saved_container and no_network, and uses the default")
         func firstStartOffline() throws {
             nginx.stop()
             try write(document(1), to: "\(bench.path)/GTM-1234")
@@ -249,7 +249,9 @@ extension EndToEnd {
             #expect(try refresh() == (75, "no_network"))
         }
 
-        @Test("tm10: a value that no setting can have is refused and told; one outside may_set is nobody's")
+        @Test(
+            "tm10: an invalid value for a setting is refused and reported; a value outside may_set is ignored"
+        )
         func hostileValues() throws {
             let hostile = """
                 {"id": "GTM-1234", "version": 1, "values": {"dispatch.interval": "3 weeks", "queue.max_age": "20d",
@@ -278,7 +280,9 @@ extension EndToEnd {
             #expect((after["overrides"]?.array ?? []).count == 1)
         }
 
-        @Test("tm16: a draft rules for its time, visible; ended by command and by a restart; exit codes tell")
+        @Test(
+            "tm16: a draft is visibly in force for its time, ends by command and by restart, and exit codes follow"
+        )
         func preview() throws {
             try nginx.publish(try signed(document(7)))
             try bench.startAgent()
@@ -313,7 +317,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm16: a link to a draft signed for previews lets it rule; unsigned, published, foreign, expired, missing ones do not"
+            "tm16: a link to a draft with a preview signature works; unsigned, published, foreign or expired ones do not"
         )
         func previewLink() throws {
             try nginx.publish(try signed(document(7)))
@@ -362,7 +366,8 @@ extension EndToEnd {
             #expect(try container()["version"] == 7)
         }
 
-        @Test("tm02: a reload takes a changed default file; one that cannot be used leaves the last good one")
+        @Test(
+            "tm02: a reload takes a changed default file; an unusable one leaves the last good one in force")
         func rereadDefault() throws {
             let file = "\(bench.path)/GTM-1234"
             nginx.stop()
@@ -385,7 +390,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm08: sign refuses what agents would refuse: an expired one, failing tests, a version that does not follow"
+            "tm08: sign refuses what agents would refuse: an expired document, failing tests, a wrong version"
         )
         func signing() throws {
             func sign(_ document: String, _ options: String...) throws -> (code: Int32, text: String) {
@@ -412,7 +417,7 @@ extension EndToEnd {
             #expect(try sign(document(6), there[0], there[1], there[2], there[3]).code == 0)
         }
 
-        @Test("tm06: network on fetches at once")
+        @Test("tm06: switching the network on starts a fetch at once")
         func networkOn() throws {
             try nginx.publish(try signed(document(1)))
             try bench.startAgent()
@@ -428,7 +433,8 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm09, tm19: values by command, by socket and by the file for apps; an export is a default file")
+            "tm09, tm19: values are readable by command, socket and file, and an export can be used as a default file"
+        )
         func publishedValues() throws {
             try nginx.publish(try signed(document(1)))
             try bench.startAgent()
@@ -458,7 +464,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm06, tm10, tm15: a new version samples one name to 10 %, makes another critical, changes the interval: no restart, no event lost"
+            "tm06, tm10, tm15: a new version changes sampling, priority and interval without a restart, and loses no event"
         )
         func changedRules() throws {
             let rules = """
@@ -509,7 +515,7 @@ extension EndToEnd {
                     of: (0..<11_000).filter { $0 < 1000 || $0 % 10 == 0 }.map { "e\($0)" }))
         }
 
-        @Test("tm07: watch prints each refresh's beginning and end as JSON lines")
+        @Test("tm07: watch prints the beginning and end of each refresh as JSON lines")
         func watch() throws {
             try nginx.publish(try signed(document(1)))
             try bench.startAgent()

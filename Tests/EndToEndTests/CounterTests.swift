@@ -15,9 +15,7 @@ extension EndToEnd {
 
         private static let steps = getenv("SPOOLSHIP_STEPS").flatMap { Int(String(cString: $0)) } ?? 60
 
-        @Test(
-            "random commands, kills and restarts: no exported counter is ever less than it was in that life"
-        )
+        @Test("through random commands, kills and restarts no exported counter decreases within a process")
         func neverFall() throws {
             let seed = Seeds.one(32)
             var random = SplitMix64(seed: seed)

@@ -7,7 +7,7 @@ extension EndToEnd {
     @Suite("Deadlines")
     struct DeadlineTests {
         @Test(
-            "ga08, ga09: late events of the app that the deadline names are counted one by one, others are not"
+            "ga08, ga09: late events of the app that a deadline names are counted one by one, and no others"
         )
         func ga08_lateEventsOfAnApp() throws {
             let bench = try Workbench()

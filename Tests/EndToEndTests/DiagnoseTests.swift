@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "one text with all that a report needs, without a secret or content of events, whether or not an agent runs"
+            "one text has all that a report needs, without secrets or content of events, with or without an agent"
         )
         func report() throws {
             let bench = try bench()
@@ -77,9 +77,7 @@ extension EndToEnd {
             #expect(try run(spoolship, words + ["--output", file]).code == 73)
         }
 
-        @Test(
-            "a password among librdkafka's properties, where it is refused, is shown nowhere, however short it is"
-        )
+        @Test("a password in a refused librdkafka property is shown nowhere, however short it is")
         func kafkaProperties() throws {
             let bench = try Workbench()
             bench.settings["destination.type"] = "\"kafka\""
@@ -95,7 +93,7 @@ extension EndToEnd {
             #expect(!report.text.contains("5eed"), "\(report)")
         }
 
-        @Test("a configuration with mistakes is told by its places only: its lines may hold secrets")
+        @Test("an invalid configuration is reported by places only, because its lines may contain secrets")
         func mistakes() throws {
             let bench = try Workbench()
             bench.settings["destination.tokenn"] = "\"tok-5eeded-inline\""

@@ -3,9 +3,9 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("What surrounds an agent as it starts")
+    @Suite("The environment of a start")
     struct EarlySignalTests {
-        @Test("SIGHUP while the agent starts does not end it")
+        @Test("SIGHUP during the start does not end the agent")
         func hangUp() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -19,7 +19,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("SSLKEYLOGFILE is ignored: no connection's keys are written")
+        @Test("SSLKEYLOGFILE is ignored: no connection keys are written")
         func keysStayHere() throws {
             let bench = try Workbench()
             let keys = "\(bench.path)/keys"

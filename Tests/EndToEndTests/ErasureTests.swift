@@ -34,7 +34,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a user is erased while no receiver works, by an agent that is killed, and from its files; the others arrive once",
+            "a user is erased during an outage, through a kill, and from the files; other events arrive once",
             arguments: ["none", "gzip"])
         func killed(compression: String) throws {
             let seed = Seeds.one(58)

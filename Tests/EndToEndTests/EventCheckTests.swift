@@ -15,9 +15,7 @@ extension EndToEnd {
             #"{"name":"bought","id":"\#(number)","key":"e\#(number)","amount":\#(amount)}"# + "\n"
         }
 
-        @Test(
-            "an app that repeats events, an agent that is killed: each id arrives once, what the schema forbids not at all"
-        )
+        @Test("repeating app, killed agent: each id arrives once, and no event that the schema forbids")
         func killed() throws {
             let seed = Seeds.one(59)
             var random = SplitMix64(seed: seed)
@@ -58,7 +56,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "with mode report the events are sent and counted; check --sample shows both, status and metrics name the version"
+            "with mode = report invalid events are sent and counted; check --sample, status and metrics show them"
         )
         func report() throws {
             let bench = try Workbench()

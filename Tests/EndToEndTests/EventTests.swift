@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Events on their way through the agent")
+    @Suite("The path of events through the agent")
     struct EventTests {
         /// What the receiver has stored of events of that name.
         private func arrived(_ name: String, _ bench: Workbench) throws -> [JSONValue] {
@@ -13,7 +13,7 @@ extension EndToEnd {
                 .filter { $0["name"]?.string == name }
         }
 
-        @Test("what track writes passes tap and arrives; tap shows what was asked for only")
+        @Test("an event of track appears in tap and arrives; tap shows only what was requested")
         func trackAndTap() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -55,7 +55,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "ac19: an app's own limits go before the general ones; every cut and every other consequence is counted by kind"
+            "ac19: an app's own limits override the general ones; truncations and other consequences are counted by kind"
         )
         func ac19_limitsByApp() throws {
             let bench = try Workbench()
@@ -106,7 +106,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "ac21: manual sessions begin by event and by command, and a command in automatic mode says that it does nothing"
+            "ac21: manual sessions begin by event and command; in automatic mode the command says it has no effect"
         )
         func ac21_manualSessions() throws {
             let bench = try Workbench()
@@ -145,9 +145,7 @@ extension EndToEnd {
             #expect(ignored.code == 0 && ignored.text.contains("automatic; nothing changed"), "\(ignored)")
         }
 
-        @Test(
-            "ac23: the country of an address is looked up and the address taken out; one set by hand goes first, and stays"
-        )
+        @Test("ac23: the country is looked up and the address removed; a country set by hand wins and stays")
         func ac23_country() throws {
             let bench = try Workbench()
             try write(SmallCountryDatabase.bytes, to: "\(bench.path)/countries.mmdb")
@@ -179,9 +177,7 @@ extension EndToEnd {
             #expect(try !contents(of: bench.events).contains("1.2.3.4"))
         }
 
-        @Test(
-            "tm18: the log's level changes while the agent runs, and its lines are those of the journal, or JSON"
-        )
+        @Test("tm18: the log level changes at run time, and lines have the journal's form, or JSON")
         func tm18_logs() throws {
             let bench = try Workbench()
             bench.settings["agent.log_level"] = "\"error\""

@@ -4,7 +4,7 @@ import Testing
 
 extension EndToEnd {
     /// `scripts/exactly-once` in its short form; CONTRIBUTING.md names the long one.
-    @Suite("Exactly once at real engines")
+    @Suite("Exactly once, with real servers")
     struct ExactlyOnceTests {
         private func ship(_ type: String, _ arguments: String...) throws -> (code: Int32, text: String) {
             let directory = try TemporaryDirectory()
@@ -21,20 +21,20 @@ extension EndToEnd {
         }
 
         @Test(
-            "agent killed, server killed or cut off, answers lost: each event is at the reader exactly once",
+            "agent and server are killed or cut off, answers are lost: each event is stored exactly once",
             arguments: ["s3", "nats", "clickhouse", "elasticsearch"])
         func everyEventOnce(type: String) throws {
             let result = try ship(type)
             #expect(result.code == 0, "seed \(Seeds.one(1)): \(result.text)")
         }
 
-        @Test("Kafka: none is lost, and what comes twice has the same id and bytes")
+        @Test("Kafka: no event is lost, and repeats have equal ids and bytes")
         func everyEventAtLeastOnce() throws {
             let result = try ship("kafka")
             #expect(result.code == 0, "seed \(Seeds.one(1)): \(result.text)")
         }
 
-        @Test("a stream that forgets ids too soon has events twice, and the count finds them")
+        @Test("a stream that forgets ids too early stores events twice, and the test notices")
         func repeatsAreFound() throws {
             let result = try ship("nats", "--window", "100ms", "--kills", "1", "--cuts", "1")
             #expect(
@@ -42,7 +42,7 @@ extension EndToEnd {
                 "\(result.text)")
         }
 
-        @Test("a table that remembers no tokens has events twice, and the count finds them")
+        @Test("a table without deduplication stores events twice, and the test notices")
         func repeatsAreFoundInTables() throws {
             let result = try ship("clickhouse", "--remembered", "0", "--kills", "1", "--cuts", "1")
             #expect(

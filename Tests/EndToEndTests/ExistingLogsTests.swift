@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Logs as they are")
+    @Suite("Existing logs")
     struct ExistingLogsTests {
         /// A logger that appends: what it has written, byte for byte.
         private final class Writer {
@@ -40,7 +40,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "nginx, PostgreSQL and pino below one directory, logrotate, kills, a full queue: each line once, with its own time, errors first"
+            "nginx, PostgreSQL and pino with logrotate, kills and a full queue: each line once, with its own time"
         )
         func story() throws {
             let bench = try Workbench()
@@ -122,9 +122,7 @@ extension EndToEnd {
             }
         }
 
-        @Test(
-            "nothing below `read` is ever opened for writing, made, renamed, linked, locked or removed: by its system calls"
-        )
+        @Test("below `read` no file is opened for writing, created, renamed, linked, locked or removed")
         func systemCalls() throws {
             let bench = try Workbench()
             let logs = "\(bench.path)/log"
@@ -172,7 +170,7 @@ extension EndToEnd {
             }
         }
 
-        @Test("check --sample says of each line what would become of it, and asks nobody")
+        @Test("check --sample shows the fate of each line, and contacts no server")
         func sample() throws {
             let bench = try Workbench()
             let file = "\(bench.path)/app.log"
@@ -207,9 +205,7 @@ extension EndToEnd {
             #expect(access("\(bench.state)/install_id", F_OK) != 0)
         }
 
-        @Test(
-            "limits that cut are told, in status and in the log, with the app and the member; blocks of text are one record"
-        )
+        @Test("truncations are reported with app and member in status and log; blocks of text are one record")
         func cutsAndBlocks() throws {
             let bench = try Workbench()
             let logs = "\(bench.path)/log"

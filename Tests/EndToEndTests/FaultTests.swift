@@ -4,9 +4,9 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Faults of others")
+    @Suite("Faults known from other agents")
     struct FaultTests {
-        @Test("events that the receiver rejects become dead letters, all their neighbours arrive")
+        @Test("rejected events become dead letters, and all their neighbours arrive")
         func fault11_poisonedBatch() throws {
             let bench = try Workbench()
             try bench.startReceiver("--marker", "POISON")
@@ -27,7 +27,7 @@ extension EndToEnd {
             #expect(try bench.command("status").text.contains("2 dead letters"))
         }
 
-        @Test("a receiver that takes small bodies only gets everything in small bodies")
+        @Test("a receiver that accepts only small bodies gets everything in small bodies")
         func fault12_smallBodies() throws {
             let bench = try Workbench()
             try bench.startReceiver("--largest-body", "1KiB")
@@ -71,9 +71,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<20_000).map { "e\($0)" }), member: "key")
         }
 
-        @Test(
-            "with when_full = evict the oldest normal events go, counted, and critical ones stay"
-        )
+        @Test("with when_full = evict the oldest normal events go, counted, and critical ones stay")
         func fault15_evictsInOrder() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
@@ -107,9 +105,7 @@ extension EndToEnd {
             #expect(bench.agentLog.contains("queue is full, evicting"))
         }
 
-        @Test(
-            "a dead destination with when_behind = skip gives up its oldest events, and the other gets all, over a kill"
-        )
+        @Test("a dead destination with when_behind = skip drops its oldest events, the other gets all")
         func fault15_oneDeadSkips() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
@@ -142,7 +138,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a full disk stops reading and readiness, loses nothing, and it goes on by itself",
+            "a full disk stops reading and readiness, loses nothing, and the agent recovers by itself",
             .enabled(if: getuid() == 0))
         func fault08_fullDisk() throws {
             let bench = try Workbench()
@@ -182,7 +178,7 @@ extension EndToEnd {
             #expect(try fetch(ready).status == 200)
         }
 
-        @Test("links, pipes and sockets in the spool are not read, and hold nobody up")
+        @Test("links, pipes and sockets in the spool are not read, and block nothing")
         func fault26_hostileSpool() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -201,7 +197,7 @@ extension EndToEnd {
             #expect(access(secret, F_OK) == 0)
         }
 
-        @Test("3,000 drop files arrive once and are gone")
+        @Test("3,000 drop files are sent once and removed")
         func manyDropFiles() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -218,7 +214,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a token file that does not answer, at a start or later, stops its own destination only",
+            "a token file that does not answer, at a start or later, stops only its destination",
             .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
         func fault10_silentFiles(fromTheStart: Bool) throws {
             let bench = try Workbench()

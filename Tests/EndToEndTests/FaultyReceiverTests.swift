@@ -74,7 +74,7 @@ extension EndToEnd {
                 figures.value(outcome) >= `case`.faults.count && figures.value(kind) >= `case`.faults.count)
         }
 
-        @Test("413 above a size: halves until they fit, each event once")
+        @Test("413 above a size: batches are halved until they fit, and each event arrives once")
         func fault12_tooLarge() throws {
             let (bench, certificates) = try bench()
             let receiver = try receiver(bench, certificates, ["too-large:1100"])
@@ -92,9 +92,7 @@ extension EndToEnd {
             #expect(try bench.figures().value(refused) > 0, "\(receiver.printed)")
         }
 
-        @Test(
-            "400 when a marked event is inside: it becomes a dead letter, its neighbours arrive once"
-        )
+        @Test("400 for a marked event: it becomes a dead letter, and its neighbours arrive once")
         func fault11_marked() throws {
             let (bench, certificates) = try bench()
             let faulty = try receiver(bench, certificates, ["marker:POISON"])
@@ -114,7 +112,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a wrong name, an expired certificate: nothing is sent and the log says why; once renewed all arrives",
+            "for a wrong name or an expired certificate nothing is sent, with a reason; later all arrives",
             arguments: [
                 (["DNS:elsewhere.test"], 86_400, "is for another name"),
                 (["IP:127.0.0.1"], -60, "has expired"),

@@ -4,11 +4,9 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Few descriptors", .timeLimit(.minutes(5)))
+    @Suite("Few file descriptors", .timeLimit(.minutes(5)))
     struct FewDescriptorsTests {
-        @Test(
-            "where the process may open forty descriptors, sixty directories are read, and the log says so"
-        )
+        @Test("with a limit of forty descriptors sixty directories are read, and the log reports it")
         func fewDescriptors() throws {
             let bench = try Workbench()
             try bench.startReceiver()

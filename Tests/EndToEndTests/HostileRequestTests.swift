@@ -136,9 +136,7 @@ extension EndToEnd {
             return count > 0 ? String(decoding: answer[..<count], as: UTF8.self) : nil
         }
 
-        @Test(
-            "no request ends the agent, whatever its numbers, types, depth and names are, and each is answered"
-        )
+        @Test("no request ends the agent, whatever its numbers, types, depth and names, and each is answered")
         func fuzz() throws {
             let bench = try Workbench()
             // Nothing leaves this machine: nobody listens there.
@@ -182,9 +180,7 @@ extension EndToEnd {
             #expect(try fetch("http://127.0.0.1:\(bench.statsPort)/healthz").status == 200)
         }
 
-        @Test(
-            "a control socket that was removed is opened again when somebody asks whether the agent is ready, and is told of"
-        )
+        @Test("a control socket that was removed is opened again on a readiness check, and reported")
         func removedSocket() throws {
             let bench = try Workbench()
             try bench.startReceiver()

@@ -7,7 +7,7 @@ extension EndToEnd {
     @Suite("The journal")
     struct JournalTests {
         @Test(
-            "entries arrive once, with their severity, through rotations, three kills and a queue that is too small"
+            "entries arrive once, with severity, through rotations, three kills and a queue that is too small"
         )
         func onceThroughKills() throws {
             let daemon = try JournalDaemon()
@@ -53,9 +53,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test(
-            "of two machines in one directory entries with earlier times arrive once too, through kills and a small queue"
-        )
+        @Test("entries of two machines in one directory arrive once, through kills and a small queue")
         func severalMachines() throws {
             let bench = try Workbench()
             let directory = "\(bench.path)/remote"
@@ -94,7 +92,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a journal whose file system hangs is named, at a start too, and holds up nothing else; it is read once that answers",
+            "a journal on a hanging file system is named and blocks nothing else; it is read once it answers",
             .enabled(if: SilentFileSystem.isPossible))
         func hangs() throws {
             let bench = try Workbench()
@@ -161,7 +159,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "what is removed before it was read is told; a journal that is not there is told by check, status and a metric"
+            "entries removed unread are reported; a missing journal is reported by check, status and a metric"
         )
         func gapAndMissing() throws {
             let daemon = try JournalDaemon()

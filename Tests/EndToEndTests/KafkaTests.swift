@@ -21,7 +21,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "killed ten times under load, 20,000 events: none is lost, and repeats have the same id and bytes"
+            "killed ten times under load, 20,000 events: none is lost, and repeats have equal ids and bytes"
         )
         func killed() throws {
             let seed = Seeds.one(19)
@@ -92,8 +92,7 @@ extension EndToEnd {
                     0, +)
         }
 
-        @Test(
-            "some seconds after the last batch librdkafka's threads are gone, and the agent wakes up no more")
+        @Test("some seconds after the last batch librdkafka's threads have ended, and the agent sleeps again")
         func idle() throws {
             let brokers = try KafkaBrokers()
             try brokers.say("topic events 3")
@@ -118,7 +117,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("without librdkafka check and start say which package to install", .enabled(if: geteuid() == 0))
+        @Test("without librdkafka check and start name the package to install", .enabled(if: geteuid() == 0))
         func missing() throws {
             let brokers = try KafkaBrokers(1)
             let bench = try bench(brokers)
@@ -138,7 +137,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a topic that apps fill in, a bound on their number, and a topic that is missing: every event has an end that is shown"
+            "topics from events, a limit on their number, and a missing topic: the fate of every event is visible"
         )
         func topicOfEvents() throws {
             let brokers = try KafkaBrokers()
@@ -195,9 +194,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test(
-            "{app} is whose file an event was read from, also after a kill, whatever its line says; {member:app} is what it says"
-        )
+        @Test("{app} is the owner of an event's file, also after a kill; {member:app} is what the event says")
         func whoseTopic() throws {
             let brokers = try KafkaBrokers()
             for topic in ["shop.web", "web.shop", "shop.shop", "web.web"] {
@@ -232,7 +229,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("a topic that is not there holds the destination, status says what to do, and nothing is lost")
+        @Test("a missing topic holds the destination, status says what to do, and nothing is lost")
         func unknownTopic() throws {
             let brokers = try KafkaBrokers()
             try brokers.say("topic events 3")

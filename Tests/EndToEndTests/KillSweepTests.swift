@@ -6,9 +6,7 @@ extension EndToEnd {
     /// `scripts/kill-sweep` in its short form; CONTRIBUTING.md names the long one.
     @Suite("Kills at system calls")
     struct KillSweepTests {
-        @Test(
-            "killed at a system call that reads, writes, renames or removes: each event once, and the spool is empty"
-        )
+        @Test("killed at a read, write, rename or unlink: each event arrives once, and the spool is empty")
         func killedAtACall() throws {
             let directory = try TemporaryDirectory()
             let seed = Seeds.one(1)

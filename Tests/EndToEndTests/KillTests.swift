@@ -8,7 +8,7 @@ extension EndToEnd {
     @Suite("kill -9")
     struct KillTests {
         @Test(
-            "killed ten times at random moments under load: nothing lost, nothing twice, the ledger balances each time",
+            "killed ten times at random moments under load: nothing is lost or repeated, and the ledger balances",
             arguments: ["503", "cut-after-storing"])
         func killedUnderLoad(fault: String) throws {
             let seed = Seeds.one(11)

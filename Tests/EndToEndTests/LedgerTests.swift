@@ -36,9 +36,7 @@ extension EndToEnd {
             return ledger.filter { $0.value != 0 }
         }
 
-        @Test(
-            "a program that keeps the database's WAL from being written back is named, and storing goes on when it ends"
-        )
+        @Test("a program that blocks checkpoints of the WAL is named, and storing continues when it ends")
         func walReaderIsNamed() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"256KiB\""
@@ -72,8 +70,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<written).map { "e\($0)" }), member: "key")
         }
 
-        @Test(
-            "each destination and priority has its own, and it balances through faults, kill -9 and commands")
+        @Test("each destination and priority has a ledger that balances through faults, kills and commands")
         func byDestinationAndPriority() throws {
             let bench = try Workbench()
             // The second destination is down from beginning to end.

@@ -32,10 +32,10 @@ final class NetworkNamespace {
 }
 
 extension EndToEnd {
-    @Suite("A network that goes and comes")
+    @Suite("Network changes")
     struct NetworkTests {
         @Test(
-            "ac15: link down: offline, nothing is tried and nothing fails; link up, a new default route: all goes at once",
+            "ac15: link down: offline, no attempts and no failures; link up with a new default route: all is sent at once",
             .enabled(
                 if: NetworkNamespace.canBeMade,
                 "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(1), and iproute2"))

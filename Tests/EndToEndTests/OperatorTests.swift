@@ -4,10 +4,9 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("What an operator does")
+    @Suite("Operations")
     struct OperatorTests {
-        @Test(
-            "ac16: a pause survives kill -9, drain says what stands in the way, and after resume all arrives")
+        @Test("ac16: a pause survives a kill, drain names it as an obstacle, and after resume all arrives")
         func ac16_pauseAndDrain() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -64,7 +63,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a spool that may not be mounted keeps an agent that has read before from being ready, until it is read"
+            "with a spool that may not be mounted, an agent that has read before is not ready until it is read"
         )
         func newSpool() throws {
             let bench = try Workbench()
@@ -96,7 +95,7 @@ extension EndToEnd {
             }
         }
 
-        @Test("without a destination the spool is not read; a reload that brings one delivers what waited")
+        @Test("without a destination the spool is not read; a reload with one delivers what waited")
         func noDestination() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -121,9 +120,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test(
-            "a dead letter says why it is one, and arrives when it is sent again to a receiver that was mended"
-        )
+        @Test("a dead letter has its reason, and arrives when it is sent again to a repaired receiver")
         func deadLettersAreSentAgain() throws {
             let bench = try Workbench()
             // Quoted: an id of the agent's may have these three digits in it.
@@ -151,9 +148,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<100).map { "e\($0)" }), member: "key")
         }
 
-        @Test(
-            "401 holds; a rotated token_file ends the hold by itself, and the log says both at its default level"
-        )
+        @Test("401 holds the destination until token_file is rotated, and the default log level reports both")
         func rotatedToken() throws {
             let bench = try Workbench()
             let token = "\(bench.path)/token"
@@ -176,9 +171,7 @@ extension EndToEnd {
             #expect(bench.agentLog.contains("destination is no longer held"))
         }
 
-        @Test(
-            "a renamed destination: status offers the command that moves its events; it works, and the line is gone"
-        )
+        @Test("for a renamed destination status shows the command that moves its events, which works")
         func orphansMove() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -212,7 +205,7 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test("ac21: a producer's session goes on through kill -9, and its start is told once")
+        @Test("ac21: a producer's session continues through a kill, and its start is reported once")
         func ac21_sessionsSurvive() throws {
             let bench = try Workbench()
             bench.settings["session.mode"] = "\"automatic\""
@@ -238,7 +231,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "ac17: disable discards what waits and what comes, counted, through a restart; enable starts afresh"
+            "ac17: disable discards waiting and new events, counted, across a restart; enable starts afresh"
         )
         func ac17_disable() throws {
             let bench = try Workbench()
@@ -272,7 +265,7 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test("ac17: an agent that ended in the middle of being disabled deletes the rest after its start")
+        @Test("ac17: an agent that ended during a disable completes the deletion after its start")
         func ac17_interruptedDisable() throws {
             let bench = try Workbench()
             bench.settings["dispatch.interval"] = "\"off\""

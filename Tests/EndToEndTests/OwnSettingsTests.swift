@@ -4,7 +4,7 @@ import Model
 import Testing
 
 extension EndToEnd {
-    @Suite("What a destination sets for itself")
+    @Suite("Settings of a destination")
     struct OwnSettingsTests {
         private func keys(_ path: String) -> [String] {
             values(of: "key", in: (try? bytes(of: path)) ?? [])
@@ -23,7 +23,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "each destination has its own interval and batches, also after kill -9; `interval` rules them all"
+            "each destination has its own interval and batches, also after a kill; `interval` overrides them all"
         )
         func everyDestinationItsOwn() throws {
             let bench = try Workbench()
@@ -77,7 +77,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "what is older than a destination's own max_age expires there alone, counted, but not by a clock that nobody trusts",
+            "events beyond a destination's own max_age expire there only, counted, and never by an untrusted clock",
             arguments: [true, false])
         func ownAge(isTrusted: Bool) throws {
             let bench = try Workbench()

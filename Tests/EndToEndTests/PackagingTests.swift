@@ -10,7 +10,7 @@ extension EndToEnd {
             "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/packaging"
         private static let unit = "\(packaging)/systemd/spoolship.service"
 
-        @Test("systemd finds no fault with it")
+        @Test("systemd-analyze verify reports no problems")
         func verifies() throws {
             let directory = try TemporaryDirectory()
             let text = try contents(of: PackagingTests.unit)
@@ -62,7 +62,7 @@ extension EndToEnd {
                     && usual.contains("default:other::---"))
         }
 
-        @Test("every link in the packaged documents leads to something that the package brings")
+        @Test("every link in the packaged documents leads to a packaged file")
         func links() throws {
             let directory = try TemporaryDirectory()
             let root = PackagingTests.packaging.replacing("/packaging", with: "")
@@ -87,9 +87,7 @@ extension EndToEnd {
             #expect(access("\(directory.path)/README.md", F_OK) == 0)
         }
 
-        @Test(
-            "it may do little: systemd's score of its exposure is 1.5 at most, and CAP_LEASE is its only capability"
-        )
+        @Test("systemd's exposure score is 1.5 at most, and CAP_LEASE is the only capability")
         func exposure() throws {
             let verdict = try run(
                 "systemd-analyze",
@@ -105,9 +103,7 @@ extension EndToEnd {
             #expect(granted.count == 1 && granted.allSatisfy { $0.contains("CAP_LEASE") }, "\(granted)")
         }
 
-        @Test(
-            "what it says and what the program does agree: watchdog, reload, the exit code that no restart mends"
-        )
+        @Test("unit and program agree on watchdog, reload, and the exit code without a restart")
         func promises() throws {
             let lines = Set(try contents(of: PackagingTests.unit).split(separator: "\n").map(String.init))
             for line in [

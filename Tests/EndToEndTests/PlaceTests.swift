@@ -4,10 +4,10 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Files that are read where they lie")
+    @Suite("Files read in place")
     struct PlaceTests {
         @Test(
-            "nginx logs elsewhere: each request once, through three rotations and two kills; not a byte of its logs is changed"
+            "nginx's own logs: each request arrives once, through three rotations and two kills; no byte is changed"
         )
         func nginxElsewhere() throws {
             let bench = try Workbench()
@@ -57,7 +57,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("forty apps read where their files lie take one inotify instance, and the spool another")
+        @Test("forty apps with files in place share one inotify instance, and the spool has another")
         func instances() throws {
             let bench = try Workbench()
             try #require(mkdir("\(bench.path)/logs", 0o755) == 0)
@@ -81,7 +81,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("a directory that comes later, text between the lines, and critical errors first")
+        @Test("a directory created later, text between JSON lines, and critical errors first")
         func laterAndText() throws {
             let bench = try Workbench()
             let logs = "\(bench.path)/later"
@@ -112,9 +112,7 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test(
-            "the first try destroys nothing: bad lines that the quarantine cannot hold stay in their files, and are read again"
-        )
+        @Test("a first try destroys nothing: bad lines beyond the quarantine's bound stay in their files")
         func firstTry() throws {
             let bench = try Workbench()
             bench.settings["spool.quarantine_max_size"] = "\"64KiB\""
@@ -178,7 +176,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a directory that is read is followed: removed and made again, below another parent, by a link that leads elsewhere"
+            "a directory in `read` is followed when it is removed and made again, moved, or replaced by a link"
         )
         func followed() throws {
             let bench = try Workbench()
@@ -218,9 +216,7 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test(
-            "a file is read once: patterns of an app that meet are one, others are refused by check and start, through links too"
-        )
+        @Test("a file is read once: overlapping patterns of an app are merged, those of two apps are refused")
         func meetingPatterns() throws {
             let bench = try Workbench()
             let logs = "\(bench.path)/logs"
@@ -251,7 +247,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a user who turns a directory into a link to what is another's: nothing of it is sent, check, status and log say so",
+            "nothing is sent of a file that a user's link points to, and check, status and log say so",
             .enabled(if: getuid() == 0, "giving a link away takes root"))
         func turnedLink() throws {
             let bench = try Workbench()
@@ -293,7 +289,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "file systems that do not answer, on the way to a directory and in the spool, keep neither check nor a start waiting",
+            "hanging file systems delay neither check nor a start",
             .enabled(if: SilentFileSystem.isPossible))
         func silentMounts() throws {
             let bench = try Workbench()
@@ -321,7 +317,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<20).map { "e\($0)" }), member: "key")
         }
 
-        @Test("what was never a spool is not taken for one: check and start refuse it alike")
+        @Test("a directory that was never a spool is refused by check and start")
         func foreignDirectory() throws {
             let bench = try Workbench()
             try #require(rmdir("\(bench.spool)/.spoolship") == 0)

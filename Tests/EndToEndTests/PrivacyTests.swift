@@ -29,7 +29,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a value that a tag takes is nowhere, in no format, shape or place, and its events are everywhere",
+            "a redacted value appears in no format, shape or place, and its events arrive everywhere",
             arguments: [
                 #""type":"redact","paths":["properties.email"]"#,
                 #""type":"redact","with":"-","paths":["properties.email"]"#,
@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a value that a pattern finds is nowhere either, even if it is the event's id",
+            "a value matched by a pattern appears nowhere, even if it is the event's id",
             arguments: ["properties.email", "id"])
         func found(path: String) throws {
             let (code, lines) = try prove(#""type":"redact","pattern":"email""#, path: path)
@@ -54,7 +54,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "paths with dots are proved in both spellings, lists in their own",
+            "paths with dots are proved in both spellings, and paths as lists in their own",
             arguments: [
                 (#"["user.email"]"#, "user.email", 0),
                 (#"["process.command_line"]"#, "process.command_line", 0),
@@ -67,7 +67,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "rules see the settings of the app and the country, as in the agent",
+            "rules in the proof see the settings of app and country, as in the agent",
             arguments: [
                 ("[country]\ncode = \"DE\"", "country != \"DE\""),
                 ("[apps.shop]\ndefault_event_name = \"line\"", "name != \"line\""),
@@ -94,7 +94,7 @@ extension EndToEnd {
             #expect(result.code == 1 && result.text.contains("FOUND"), "\(result.text)")
         }
 
-        @Test("a tag for another member leaves the value in every place, and the proof says so")
+        @Test("a tag for another member leaves the value everywhere, and the proof says so")
         func everywhere() throws {
             let (code, lines) = try prove(#""type":"redact","paths":["properties.mail"]"#)
             #expect(code == 1)
@@ -104,7 +104,7 @@ extension EndToEnd {
             }
         }
 
-        @Test("where no event arrives nothing is proved")
+        @Test("without an event that arrives nothing is proved")
         func nothing() throws {
             let (code, lines) = try prove(
                 #""type":"redact","paths":["properties.email"]},{"name":"d","rules":["all"],"type":"discard""#

@@ -58,7 +58,7 @@ final class TinyProxy {
 extension EndToEnd {
     @Suite("Proxies and names")
     struct ProxyTests {
-        @Test("through a real proxy, with its credentials, everything arrives once")
+        @Test("through a real proxy with credentials everything arrives once")
         func fault24_configuredProxy() throws {
             let bench = try Workbench()
             let proxy = try TinyProxy(in: bench.path, credentials: "agent secret-of-the-proxy")
@@ -116,7 +116,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "when a name means another machine, the agent follows within the age of a connection",
+            "if a name changes to another machine, the agent follows within the maximum age of a connection",
             .enabled(if: getuid() == 0, "NOT TESTED: needs root for a mount namespace"))
         func fault24_nameChanges() throws {
             let bench = try Workbench()

@@ -20,7 +20,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a disk that the kernel makes read-only: reading stops, nothing is lost, and it goes on when mounted anew"
+            "if the kernel makes the disk read-only, reading stops, nothing is lost, and a new mount continues"
         )
         func fault05_kernelMakesItReadOnly() throws {
             let bench = try Workbench()
@@ -56,7 +56,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "read-only and writable again under the running agent: it stops reading, then goes on by itself"
+            "if the disk is read-only for a while, the running agent stops reading, then continues by itself"
         )
         func fault05_goesOnByItself() throws {
             let bench = try Workbench()

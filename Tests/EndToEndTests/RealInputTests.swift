@@ -6,7 +6,7 @@ extension EndToEnd {
     @Suite("Real input")
     struct RealInputTests {
         @Test(
-            "every request that nginx answered arrives once, through three rotations and a kill -9 of the agent"
+            "every request that nginx answered arrives once, through three rotations and a kill of the agent"
         )
         func nginxAccessLogUnderLoad() throws {
             let bench = try Workbench()
@@ -46,7 +46,8 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("records of this machine, dropped as files of many forms, arrive once and the files go")
+        @Test(
+            "records of this machine, dropped as files in many forms, arrive once, and the files are removed")
         func recordsOfTheMachine() throws {
             let bench = try Workbench()
             bench.settings["apps.journal.default_event_name"] = "\"journal record\""

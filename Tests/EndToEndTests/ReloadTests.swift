@@ -27,9 +27,7 @@ extension EndToEnd {
             bench.settings["container.required"] = "[\"redaction\"]"
         }
 
-        @Test(
-            "the first destination and a required container by one reload: nothing that waited leaves in clear"
-        )
+        @Test("with the first destination and a required container in one reload, nothing is sent in clear")
         func firstDestination() throws {
             let destination = bench.settings.filter { $0.key.hasPrefix("destination.") }
             for key in destination.keys { bench.settings[key] = nil }
@@ -46,9 +44,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<2000).map { "e\($0)" }), member: "key")
         }
 
-        @Test(
-            "files that are read in place are read as before until a restart, whatever a reload does to their app"
-        )
+        @Test("a reload does not change how files in place are read; that takes a restart")
         func placesStay() throws {
             let logs = "\(bench.path)/logs"
             for directory in [logs, "\(logs)/docker", "\(logs)/text"] {
@@ -96,7 +92,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a change of text holds for the files that are read already: lines become blocks, and blocks lines"
+            "a change of `text` applies to files that are being read: lines become blocks, and blocks lines"
         )
         func blocks() throws {
             let logs = "\(bench.path)/logs"
@@ -127,7 +123,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "what a start refuses a reload refuses, check calls a mistake, and status says that a restart would fail"
+            "what a start refuses, a reload refuses, check calls a mistake, and status warns of the restart"
         )
         func refusedAsByTheStart() throws {
             try bench.startAgent()
@@ -158,7 +154,7 @@ extension EndToEnd {
             #expect(try bench.command("reload").code == 0)
         }
 
-        @Test("a destination's series end when it is removed and nothing of it is left; its ledger may go on")
+        @Test("a destination's series end when it is removed and empty; its ledger may remain")
         func removedDestination() throws {
             bench.settings["destination2.name"] = "\"two\""
             bench.settings["destination2.type"] = "\"file\""
@@ -197,7 +193,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "a container's wish does not refuse a person's configuration; a mistake does not outlive its correction"
+            "a container's value does not make a valid configuration fail, and its mistake ends with its correction"
         )
         func others() throws {
             try bench.stopReceiver()

@@ -74,7 +74,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "tm14: an event that waits for a function holds up its own file only; order and hand-over stay exact"
+            "tm14: an event that waits for a function blocks only its own file, and order and hand-over stay exact"
         )
         func parking() throws {
             try bench.startAgent()
@@ -113,7 +113,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "run --once: old files pass the rules, count for throttles, wait for functions, and change no data layer"
+            "run --once: old files pass the rules, count for throttles, wait for functions, and push nothing"
         )
         func oldFiles() throws {
             try bench.startAgent()
@@ -157,7 +157,8 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test("quarantine retry: lines that are read again pass the rules; discards stand in the ledger once")
+        @Test(
+            "quarantine retry: lines pass the rules when they are read again, and discards are counted once")
         func quarantined() throws {
             // One property too many, until the limit is off.
             let limit = ["limits.properties": "1", "limits.beyond_properties": "\"quarantine\""]

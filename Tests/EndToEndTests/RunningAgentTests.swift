@@ -5,8 +5,7 @@ import Testing
 extension EndToEnd {
     @Suite("A running agent")
     struct RunningAgentTests {
-        @Test(
-            "with nothing to do it does nothing: no context switch in 20 seconds, and it answers after them")
+        @Test("an idle agent makes no context switch in 20 seconds, and answers afterwards")
         func idleMeansIdle() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -26,7 +25,7 @@ extension EndToEnd {
             #expect(try contextSwitches(of: process) > before, "the count does not count")
         }
 
-        @Test("work stays on three threads, and one that asks for files: a pool's would wake up every second")
+        @Test("the agent uses three threads and one for file requests, and no thread pool that wakes up")
         func threeThreads() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -39,7 +38,7 @@ extension EndToEnd {
             )
         }
 
-        @Test("the metrics pass promtool, and health and readiness are told")
+        @Test("the metrics pass promtool, and health and readiness are reported")
         func metricsAndHealth() throws {
             let bench = try Workbench()
             try bench.startReceiver()

@@ -7,7 +7,7 @@ extension EndToEnd {
     /// What the spool promises, with the whole agent behind it.
     @Suite("The spool, end to end")
     struct SpoolPromises {
-        @Test("idle with 1,000 directories: strace sees no system call of any thread in ten seconds")
+        @Test("idle with 1,000 directories, no thread makes a system call in ten seconds")
         func idleMakesNoSystemCall() throws {
             let bench = try Workbench()
             for number in 0..<1000 { try #require(mkdir("\(bench.spool)/app\(number)", 0o755) == 0) }
@@ -58,7 +58,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "spool.max_unread: while nothing is acknowledged the oldest events go, so that the spool stays bounded"
+            "spool.max_unread: without acknowledgements the oldest events are evicted, and the spool stays bounded"
         )
         func unreadBytesAreBounded() throws {
             let bench = try Workbench()
@@ -104,9 +104,7 @@ extension EndToEnd {
             #expect(Set(arrived).count == arrived.count && arrived.contains("e\(written - 1)"))
         }
 
-        @Test(
-            "spool.max_unread: a dead destination gives up its events, a healthy one loses none and gets all that is read"
-        )
+        @Test("spool.max_unread: a dead destination loses events, a healthy one gets all that is read")
         func unreadBytesCostTheDeadOne() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
@@ -144,7 +142,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "without inotify watches left the spool is polled; status, metrics and the log say so and what to do",
+            "without free inotify watches the spool is polled; status, metrics and the log say so with a remedy",
             .enabled(if: getuid() == 0))
         func fault17_exhaustedWatches() throws {
             let bench = try Workbench()
@@ -174,7 +172,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "what the spool met is counted in the metrics: rotation, truncation, long lines, removals, leases"
+            "events of the spool are counted in metrics: rotation, truncation, long lines, removals, leases"
         )
         func countersAreSet() throws {
             let bench = try Workbench()

@@ -5,7 +5,7 @@ import Testing
 extension EndToEnd {
     @Suite("Stopping")
     struct StopTests {
-        @Test("SIGTERM under load ends with 0 within the grace time, and nothing is lost or repeated")
+        @Test("SIGTERM under load ends with 0 within the grace period, and nothing is lost or repeated")
         func stopUnderLoad() throws {
             let bench = try Workbench()
             bench.settings["agent.shutdown_drain_timeout"] = "\"1s\""
@@ -25,7 +25,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<count).map { "e\($0)" }), member: "key")
         }
 
-        @Test("ac05, ga03: what waited at a kill -9 goes after the start, without anything new")
+        @Test("ac05, ga03: events that waited at a kill are sent after the start, without new ones")
         func ga03_waitingEventsGoAfterAStart() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -42,7 +42,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<10).map { "e\($0)" }), member: "key")
         }
 
-        @Test("ga07: a receiver that hangs does not hold a stop beyond shutdown_drain_timeout")
+        @Test("ga07: a hanging receiver does not delay a stop beyond shutdown_drain_timeout")
         func ga07_hangingReceiver() throws {
             let bench = try hangingBench(drain: "1s")
             let begun = SystemTime().bootTime

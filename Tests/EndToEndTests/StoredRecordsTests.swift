@@ -4,7 +4,7 @@ import Model
 import Testing
 
 extension EndToEnd {
-    @Suite("What is stored, with and without an agent")
+    @Suite("Stored records, with and without an agent")
     struct StoredRecordsTests {
         /// A bench with 120 queued events, ten of them critical, and two quarantined lines.
         private func filled() throws -> Workbench {
@@ -43,7 +43,7 @@ extension EndToEnd {
             return printed + [shown.text]
         }
 
-        @Test("the commands print the same of the agent's answers and of the file")
+        @Test("the commands print the same from the agent's answers and from the file")
         func sameWithAndWithoutAgent() throws {
             let bench = try filled()
             let asked = try look(bench)
@@ -62,9 +62,7 @@ extension EndToEnd {
                 Set((0..<110).map { "e\($0)" } + (0..<10).map { "c\($0)" }), member: "key")
         }
 
-        @Test(
-            "without an agent queued events are purged and counted, quarantined ones removed; the agent does the rest"
-        )
+        @Test("without an agent queued events are purged, quarantined ones removed; the agent does the rest")
         func purgeWithoutAgent() throws {
             let bench = try filled()
             #expect(try bench.stopAgent() == 0)
@@ -84,7 +82,7 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<110).map { "e\($0)" }), member: "key")
         }
 
-        @Test("ac05: what waited before a kill -9 is sent after the start, though nothing new comes")
+        @Test("ac05: events that waited before a kill are sent after the start, although no new ones arrive")
         func ac05_waitGoesOn() throws {
             let bench = try filled()
             bench.killAgent()
@@ -100,7 +98,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "dead letters are listed, shown, exported, sent again and purged on the file; the agent then sends them"
+            "dead letters are listed, shown, exported, retried and purged in the file; the agent then sends them"
         )
         func deadLettersWithoutAgent() throws {
             let bench = try Workbench()
@@ -142,7 +140,9 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<240).map { "e\($0)" } + [keys[0]]), member: "key")
         }
 
-        @Test("others get 77 and the line to run; root becomes the agent's user, whose files stay its own")
+        @Test(
+            "other users get 77 and the command for root; root becomes the agent's user, whose files stay its own"
+        )
         func whoMay() throws {
             try #require(getuid() == 0, "changing users takes root")
             let bench = try filled()
@@ -167,7 +167,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "while an agent owns the queue and does not answer, nothing is touched; without a queue 69 says so"
+            "while an agent owns the queue and does not answer, nothing is changed; without a queue the code is 69"
         )
         func noAnswer() throws {
             let bench = try filled()

@@ -17,16 +17,14 @@ extension EndToEnd {
             #expect(result.code == 0, "seed \(seed): \(result.text)")
         }
 
-        @Test(
-            "files are rotated many times a second in eleven ways, and the agent is killed: each line once"
-        )
+        @Test("files are rotated many times a second in eleven ways, and the agent is killed: each line once")
         func killedInTheStorm() throws { try storm("--kills", "5") }
 
         @Test("rotated many times a second without inotify, and the agent killed: each line once")
         func killedInThePolledStorm() throws { try storm("--kills", "3", "--polled") }
 
         @Test(
-            "calls that fail for a moment change no file's identity: each line once",
+            "temporarily failing calls change no file's identity: each line arrives once",
             arguments: [
                 "name_to_handle_at:error=ENOMEM:when=7+11", "name_to_handle_at:error=EOPNOTSUPP:when=7+11",
                 "name_to_handle_at:error=EOPNOTSUPP", "unlinkat:error=ENOENT:when=3+5",

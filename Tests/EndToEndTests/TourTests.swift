@@ -41,7 +41,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "pasted block by block, it prints what the README says, line by line, and leaves nothing behind")
+            "pasted block by block, it prints what the README shows, line by line, and leaves nothing behind")
         func asPrinted() throws {
             let directory = try TemporaryDirectory()
             let tour = "\(directory.path)/tour"

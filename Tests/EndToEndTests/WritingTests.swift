@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Destinations that are no servers")
+    @Suite("Destinations that are not servers")
     struct WritingTests {
         private func bench(_ type: String) throws -> Workbench {
             let bench = try Workbench()
@@ -13,7 +13,7 @@ extension EndToEnd {
             return bench
         }
 
-        @Test("type file: through rotation and kill -9 each event is in the files")
+        @Test("type = file: each event is in the files, through rotation and kills")
         func file() throws {
             let bench = try bench("file")
             let out = "\(bench.path)/out.jsonl"
@@ -50,7 +50,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "type file on a full disk: nothing torn or lost, and it goes on by itself",
+            "type = file on a full disk: no line is torn or lost, and it recovers by itself",
             .enabled(if: getuid() == 0, "NOT TESTED: needs root to mount a small disk"))
         func fault08_fullDisk() throws {
             let bench = try bench("file")
@@ -77,7 +77,7 @@ extension EndToEnd {
             #expect(keys.count == 5000 && Set(keys).count == 5000)
         }
 
-        @Test("type stdout: what arrives is the events, one a line, and nothing else")
+        @Test("type = stdout: the output is the events, one each line, and nothing else")
         func stdout() throws {
             let bench = try bench("stdout")
             try bench.configure()

@@ -104,7 +104,7 @@ struct EventLoopTests {
         try await body(loop)
     }
 
-    @Test("a loop that gathers wakes the other for all that a round asked, always before it waits")
+    @Test("a gathering loop wakes the other once for all requests of a round, always before it waits")
     func gathersWakeUps() async throws {
         try await withLoop { loop in
             try await withLoop { other in
@@ -130,7 +130,7 @@ struct EventLoopTests {
         }
     }
 
-    @Test("timers fire in the order of their deadlines, cancelled ones never")
+    @Test("timers fire in the order of their deadlines, and cancelled ones never")
     func timersFireInOrder() async throws {
         try await withLoop { loop in
             #expect(await Resident(on: loop).fireInOrder() == ["first", "second"])
@@ -138,7 +138,7 @@ struct EventLoopTests {
     }
 
     @Test(
-        "of timers that are made and cancelled in any order, by jobs and by timers, those left fire, none too early",
+        "timers made and cancelled in any order, by jobs and timers, fire if left, and none too early",
         .timeLimit(.minutes(1)))
     func timersInAnyOrder() async throws {
         try await withLoop { loop in
@@ -147,7 +147,7 @@ struct EventLoopTests {
         }
     }
 
-    @Test("a timer that is due sooner than the one that the loop sleeps for wakes it")
+    @Test("a timer that is due before the one that the loop sleeps for wakes it")
     func soonerTimer() async throws {
         try await withLoop { loop in
             let resident = Resident(on: loop)
@@ -187,7 +187,7 @@ struct EventLoopTests {
         }
     }
 
-    @Test("closures posted from many threads all run, each once")
+    @Test("closures posted from many threads all run, once each")
     func postedClosuresAllRun() async throws {
         try await withLoop { loop in
             let count = Atomic<Int>(0)
@@ -203,7 +203,7 @@ struct EventLoopTests {
         }
     }
 
-    @Test("a program's result comes back to the thread that ran it")
+    @Test("a program's result is returned to the thread that ran it")
     func programsReturnTheirResult() throws {
         let result = try EventLoop.runProgram(name: "program", failure: { $0 as any Error }) { loop in
             await Resident(on: loop).note("x") ? 7 : 0
@@ -215,7 +215,7 @@ struct EventLoopTests {
 @Suite("Clocks")
 struct ClockTests {
     @Test(
-        "milliseconds round down, before 1970 too",
+        "milliseconds round down, also before 1970",
         arguments: [
             (1_500_000, 1), (999_999, 0), (0, 0), (-1, -1), (-1_000_000, -1), (-1_000_001, -2),
         ] as [(Int64, Int64)])
@@ -223,7 +223,7 @@ struct ClockTests {
         #expect(Timestamp(nanoseconds: nanoseconds).milliseconds == milliseconds)
     }
 
-    @Test("sums and differences end at the end of the range instead of trapping")
+    @Test("sums and differences saturate instead of trapping")
     func arithmeticSaturates() {
         #expect(Timestamp(milliseconds: .max).nanoseconds == .max)
         #expect((Timestamp(nanoseconds: .max) + .seconds(1)).nanoseconds == .max)
@@ -235,7 +235,7 @@ struct ClockTests {
 
 @Suite("Kernel random")
 struct KernelRandomTests {
-    @Test("numbers do not repeat, within a block, across blocks or between generators")
+    @Test("numbers do not repeat within a block, across blocks or between generators")
     func numbersDoNotRepeat() {
         let first = KernelRandom()
         let second = KernelRandom()

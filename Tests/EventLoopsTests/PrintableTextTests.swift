@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Text from outside")
 struct PrintableTextTests {
-    @Test("of all of Unicode, what a terminal obeys or nobody sees is escaped, and everything else stays")
+    @Test("of all of Unicode, terminal controls and invisible characters are escaped, and no others")
     func everyCharacter() {
         for value in UInt32(0)...0x10FFFF {
             guard let scalar = Unicode.Scalar(value) else { continue }
@@ -25,7 +25,7 @@ struct PrintableTextTests {
         #expect(PrintableText.escaped("grün 日本 é 🙂") == "grün 日本 é 🙂")
     }
 
-    @Test("an escape is JSON's, and named characters stay on request")
+    @Test("escapes are those of JSON, and named characters stay on request")
     func escapes() {
         #expect(PrintableText.escaped("a\u{1B}[2J\u{E0001}\n") == "a\\u001b[2J\\udb40\\udc01\\u000a")
         #expect(PrintableText.escaped("a\tb\nc\u{7F}", keeping: ["\t", "\n"]) == "a\tb\nc\\u007f")

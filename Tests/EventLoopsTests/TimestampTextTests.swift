@@ -4,7 +4,7 @@ import Testing
 @Suite("Timestamp as text")
 struct TimestampTextTests {
     @Test(
-        "RFC 3339 in UTC with milliseconds, before 1970 and on leap days too",
+        "RFC 3339 in UTC with milliseconds, also before 1970 and on leap days",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
             (1_795_168_800_123, "2026-11-20T10:00:00.123Z"), (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Files replaced as a whole")
+@Suite("Replacing whole files")
 struct WholeFileTests {
     private func makeDirectory() throws -> String {
         let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
@@ -15,8 +15,7 @@ struct WholeFileTests {
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
-    @Test(
-        "the new content and mode are there, nothing is left beside it, and a link is replaced, not followed")
+    @Test("content and mode are new, nothing else is left, and a link is replaced rather than followed")
     func replaces() throws {
         let directory = try makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -34,7 +33,7 @@ struct WholeFileTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["file", "other"])
     }
 
-    @Test("where it cannot be written the old file stays and nothing is left")
+    @Test("if the write fails, the old file stays and nothing is left")
     func fails() throws {
         let directory = try makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -47,9 +46,7 @@ struct WholeFileTests {
         }
     }
 
-    @Test(
-        "a directory of a read-only file system takes no file, whatever its mode says; another is left as it was"
-    )
+    @Test("a directory of a read-only file system is recognised, whatever its mode; no directory is changed")
     func readOnly() throws {
         let directory = try makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -14,7 +14,7 @@ private func lines(_ count: Int, seed: UInt64) -> [UInt8] {
 
 @Suite("Frames")
 struct FrameTests {
-    @Test("what is packed unpacks to the same bytes", arguments: Compression.allCases)
+    @Test("a compressed frame decompresses to the same bytes", arguments: Compression.allCases)
     func roundTrip(compression: Compression) throws {
         let compressor = try FrameCompressor(compression)
         let decompressor = try FrameDecompressor()
@@ -27,7 +27,7 @@ struct FrameTests {
         }
     }
 
-    @Test("a frame that unpacks to more than is allowed is refused", arguments: Compression.allCases)
+    @Test("a frame that decompresses beyond the limit is refused", arguments: Compression.allCases)
     func limitsHold(compression: Compression) throws {
         let bytes = lines(1000, seed: 1)
         let frame = try FrameCompressor(compression).compress(bytes)
@@ -37,7 +37,7 @@ struct FrameTests {
     }
 
     @Test(
-        "damage is told, and never unpacks to something else in silence",
+        "damage is reported, and never gives other bytes silently",
         arguments: [Compression.gzip, .zstd])
     func damageIsTold(compression: Compression) throws {
         let bytes = lines(100, seed: 2)
@@ -55,7 +55,9 @@ struct FrameTests {
         }
     }
 
-    @Test("a stream unpacks in pieces of any size, several members too", arguments: Compression.allCases)
+    @Test(
+        "a stream decompresses in pieces of any size, also with several members",
+        arguments: Compression.allCases)
     func streamsUnpack(compression: Compression) throws {
         let first = lines(500, seed: 3)
         let second = lines(700, seed: 4)
@@ -127,7 +129,7 @@ struct FrameTests {
     }
 
     @Test(
-        "gzip of any bytes is one member that zlib reads, and noise hardly grows",
+        "gzip makes one member that zlib reads, and noise hardly grows",
         arguments: Seeds.list(1...3))
     func gzipIsReadByOthers(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -141,7 +143,7 @@ struct FrameTests {
     }
 
     @Test(
-        "a damaged, cut or lengthened member is refused, or unpacks to what it held: never to more than the limit",
+        "a damaged, truncated or extended member is refused or gives its content, never beyond the limit",
         arguments: Seeds.list(1...3))
     func damagedMembersAreBounded(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -173,7 +175,7 @@ struct FrameTests {
         #expect(refused > 200)
     }
 
-    @Test("a bomb of 64 MiB in a member of a few KB takes no more room than the limit")
+    @Test("a bomb of 64 MiB in a few KB uses no more memory than the limit")
     func bombsAreBounded() throws {
         let bomb = try FrameCompressor(.gzip).compress([UInt8](repeating: 0, count: 64 << 20))
         #expect(bomb.count < 1 << 20)
@@ -182,7 +184,7 @@ struct FrameTests {
         }
     }
 
-    @Test("two members, a header that is cut, and flags that are reserved are no whole member")
+    @Test("two members, a truncated header and reserved flags are not a whole member")
     func oddMembersAreRefused() throws {
         let compressor = try FrameCompressor(.gzip)
         let decompressor = try FrameDecompressor()
@@ -196,7 +198,7 @@ struct FrameTests {
         }
     }
 
-    @Test("the checksum is gzip's")
+    @Test("the checksum is that of gzip")
     func checksumIsGzips() {
         #expect(Array("123456789".utf8).withUnsafeBytes { crc32($0) } == 0xCBF4_3926)
         let halves = Array("1234".utf8).withUnsafeBytes { crc32($0) }

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 import TimeZones
 
-@Suite("What is known of the machine")
+@Suite("Facts about the machine")
 struct HostTests {
     private func write(_ text: String, to path: String) throws {
         let file = try #require(fopen(path, "w"))
@@ -13,7 +13,7 @@ struct HostTests {
         fclose(file)
     }
 
-    @Test("ac22: what the system says travels, what it does not say is left out")
+    @Test("ac22: facts that the system gives are sent, and missing ones are left out")
     func ac22_device() throws {
         let root = try TemporaryDirectory()
         for directory in ["etc", "sys", "sys/class", "sys/class/dmi", "sys/class/dmi/id"] {
@@ -51,7 +51,7 @@ struct HostTests {
         #expect(DeviceReader.text(found, wanted: [], overrides: ["model": "x"], zone: .utc) == nil)
     }
 
-    @Test("ac22: the install id is made once, kept, private; a broken one is made anew, and said so")
+    @Test("ac22: the install id is made once and private; a broken one is replaced, with a message")
     func ac22_installID() throws {
         let directory = try TemporaryDirectory()
         var random = SplitMix64(seed: Seeds.one(22))
@@ -71,9 +71,7 @@ struct HostTests {
         #expect(throws: HostError.self) { try InstallID.load(in: "\(directory.path)/none", using: &random) }
     }
 
-    @Test(
-        "ac22: a machine made of another one's image gets an install id of its own, once, and says whose it was"
-    )
+    @Test("ac22: a clone of another machine's image gets its own install id once, and logs the old one")
     func ac22_clonedMachine() throws {
         let directory = try TemporaryDirectory()
         var random = SplitMix64(seed: Seeds.one(23))
@@ -98,7 +96,7 @@ struct HostTests {
         #expect(MachineID.read(root: root.path) == one)
     }
 
-    @Test("ac23: countries from a MaxMind database, by either version of address")
+    @Test("ac23: countries are read from a MaxMind database, for IPv4 and IPv6")
     func ac23_database() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/test.mmdb"

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("JSON corner cases: log lines")
 struct JSONCorpusTests {
-    @Test("a line in JSON is one object, and its fields mean what they are")
+    @Test("a JSON line is one object, and its fields keep their meaning")
     func lines() throws {
         for string in JSONCorpus.strings {
             let message = LogMessage(level: .info, text: "corner case", fields: [("value", string)])

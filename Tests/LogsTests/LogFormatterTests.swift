@@ -14,7 +14,7 @@ struct LogFormatterTests {
     private let failed = LogMessage(
         level: .error, text: "delivery failed", fields: [("destination", "main"), ("status", "503")])
 
-    @Test("one line: priority for the journal, else time and level; or JSON")
+    @Test("a line has a priority for the journal, else time and level; or it is JSON")
     func forms() {
         #expect(line(failed) == "<3>delivery failed destination=main status=503\n")
         #expect(
@@ -32,7 +32,7 @@ struct LogFormatterTests {
     }
 
     @Test(
-        "a hostile value can neither start a line nor pass for another field",
+        "a hostile value can neither begin a line nor imitate another field",
         arguments: [
             ("a\n<0>agent destroyed", #""a\n<0>agent destroyed""#), ("x status=200", #""x status=200""#),
             ("a=b", #""a=b""#), ("", #""""#), (#"\" status=1"#, #""\\\" status=1""#),
@@ -48,7 +48,7 @@ struct LogFormatterTests {
         #expect(json.hasSuffix(written == value ? "\"path\":\"\(value)\"}\n" : "\"path\":\(written)}\n"))
     }
 
-    @Test("no line is longer than about 9 KiB, and what is missing is said")
+    @Test("a line is at most about 9 KiB, and says what is missing")
     func longLines() {
         let long = String(repeating: "a", count: 5000)
         let message = LogMessage(level: .info, text: "found", fields: (0..<50).map { ("k\($0)", long) })
@@ -60,7 +60,7 @@ struct LogFormatterTests {
         }
     }
 
-    @Test("a field cannot take the place of time, level or message")
+    @Test("a field cannot replace time, level or message")
     func reservedKeys() {
         let message = LogMessage(level: .info, text: "found", fields: [("level", "error")])
         #expect(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Log")
 struct LogTests {
-    @Test("only what the level asks for is written, and fields of the rest are not even made")
+    @Test("only messages of the level are written, and fields of others are not even computed")
     func levelsFilter() {
         let sink = KeptLog(level: .warning)
         let log = Log(sink)

@@ -14,7 +14,7 @@ struct MessageCollapserTests {
         LogMessage(level: level, text: text, fields: [("n", "\(number)")])
     }
 
-    @Test("a message that repeats is written once, and again with its count when the window ends")
+    @Test("a repeated message is written once, and again with its count when the window ends")
     func repeatsAreCounted() {
         var collapser = MessageCollapser()
         #expect(collapser.take(message(1), at: start) == [message(1)])
@@ -29,7 +29,7 @@ struct MessageCollapserTests {
         #expect(collapser.take(message(1), at: start + .seconds(61)) == [message(1)])
     }
 
-    @Test("messages of a kind that differ are written up to a burst; debugging ones always")
+    @Test("different messages of a kind are written up to a burst, and debug messages always")
     func burstIsLimited() {
         var collapser = MessageCollapser()
         let written = (0..<100).flatMap { collapser.take(message($0), at: start) }
@@ -39,7 +39,7 @@ struct MessageCollapserTests {
         #expect(debug.flatMap { collapser.take($0, at: start) } == debug)
     }
 
-    @Test("one app's flood hides nothing that is said of another; many apps are not many kinds")
+    @Test("a flood of one app hides no message about another; many apps are not many kinds")
     func apps() {
         func message(_ app: String, _ number: Int) -> LogMessage {
             LogMessage(level: .warning, text: "line quarantined", fields: [("app", app), ("n", "\(number)")])
@@ -53,7 +53,7 @@ struct MessageCollapserTests {
         #expect(written.count <= 16 * MessageCollapser.burst)
     }
 
-    @Test("kinds do not collapse each other, and their number is bounded without losing a count")
+    @Test("kinds are limited separately, and their number is bounded without losing a count")
     func nothingIsLost() {
         for seed in UInt64(1)...50 {
             var random = SplitMix64(seed: seed)

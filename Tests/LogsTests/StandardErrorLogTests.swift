@@ -36,7 +36,7 @@ struct StandardErrorLogTests {
         }
     }
 
-    @Test("messages appear at once, by the level of the moment", arguments: [false, true])
+    @Test("messages appear at once, by the current level", arguments: [false, true])
     func writes(socket: Bool) throws {
         let reader = try Reader(socket: socket)
         let sink = StandardErrorLog(descriptor: reader.output, forJournal: true)
@@ -57,7 +57,7 @@ struct StandardErrorLogTests {
     }
 
     @Test(
-        "a reader that stands still neither blocks the agent nor goes unnoticed",
+        "a reader that stops reading neither blocks the agent nor goes unnoticed",
         arguments: [false, true])
     func fault25_slowReader(socket: Bool) throws {
         let reader = try Reader(socket: socket)
@@ -82,7 +82,7 @@ struct StandardErrorLogTests {
             lines.allSatisfy { $0.hasPrefix("<7>step number=") || $0.hasPrefix("<4>log lines suppressed") })
     }
 
-    @Test("with a loop, what waits is written when the reader goes on, and counts when their time has come")
+    @Test("with a loop, waiting messages are written when the reader continues, and counts when they are due")
     func loopWritesTheRest() async throws {
         let reader = try Reader(socket: false)
         let loop = try EventLoop(name: "log")
@@ -104,7 +104,7 @@ struct StandardErrorLogTests {
         #expect(sink.suppressedLines == 0)
     }
 
-    @Test("the end of the program writes what was held back")
+    @Test("at the end of the program held messages are written")
     func finishWrites() throws {
         let reader = try Reader(socket: false)
         let sink = StandardErrorLog(descriptor: reader.output, forJournal: true)
@@ -114,7 +114,7 @@ struct StandardErrorLogTests {
         #expect(reader.read() == "<4>queue near its cap repeated=4\n")
     }
 
-    @Test("a reader that is gone is no reason to die")
+    @Test("a closed reader does not end the agent")
     func readerGone() throws {
         signal(SIGPIPE, SIG_IGN)
         var ends: [Int32] = [0, 0]

@@ -18,7 +18,7 @@ struct ExpositionTests {
         format.write(Exposition(from: [Collector(add: add)]))
     }
 
-    @Test("the Accept header decides, with its qualities; nothing known gives Prometheus' text")
+    @Test("the Accept header decides, with its qualities; the default is Prometheus text")
     func negotiation() {
         let prometheus =
             "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
@@ -62,7 +62,7 @@ struct ExpositionTests {
         #expect(text.contains("spoolship_delivery_in_flight{destination=\"d9\"} 7\n"))
     }
 
-    @Test("a value that a closed label does not have becomes other")
+    @Test("a value outside a label's closed list becomes `other`")
     func closedLabels() {
         #expect(
             text { $0.set(\.quarantined, ["typo"], to: 3) }.contains(
@@ -70,7 +70,7 @@ struct ExpositionTests {
         )
     }
 
-    @Test("histograms are cumulated and end at infinity")
+    @Test("histograms are cumulative and end at infinity")
     func histograms() {
         let histograms = HistogramSet(\.attemptSeconds)
         for milliseconds in [1, 2, 2000, 3_600_000] {
@@ -87,7 +87,7 @@ struct ExpositionTests {
         }
     }
 
-    @Test("counters count from several threads, and numbers are written as both formats read them")
+    @Test("counters work from several threads, and numbers have a form that both formats read")
     func numbers() throws {
         let counters = CounterSet(\.retries)
         counters.add(["main"], 41)
@@ -106,7 +106,7 @@ struct ExpositionTests {
         #expect(text.contains("spoolship_queue_max_bytes -Inf\n"))
     }
 
-    @Test("OpenMetrics ends with its mark, and names counters without _total in their heads")
+    @Test("OpenMetrics ends with its mark, and its headers name counters without _total")
     func openMetricsForm() {
         let text = text(.openMetrics) { $0.set(\.sentBytes, ["main"], to: 5) }
         #expect(text.hasSuffix("# EOF\n"))
@@ -116,7 +116,7 @@ struct ExpositionTests {
         #expect(text.contains("\nspoolship_delivery_sent_bytes_total{destination=\"main\"} 5\n"))
     }
 
-    @Test("the process tells of itself")
+    @Test("metrics describe the process itself")
     func processFigures() throws {
         let exposition = Exposition(from: [ProcessCollector()])
         for family: Exposition.Family in [

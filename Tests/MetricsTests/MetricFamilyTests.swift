@@ -43,7 +43,7 @@ struct EveryFamily: MetricCollector {
 @Suite("Metric families")
 struct MetricFamilyTests {
     @Test(
-        "the golden files hold every family, as Prometheus text and as OpenMetrics",
+        "the golden files have every family, as Prometheus text and as OpenMetrics",
         arguments: ExpositionFormat.allCases)
     func goldenFile(format: ExpositionFormat) throws {
         let exposition = Exposition(from: [EveryFamily()])
@@ -53,10 +53,10 @@ struct MetricFamilyTests {
         #expect(difference == nil)
     }
 
-    @Test("each app that has figures of its own, and all others together, have a series")
+    @Test("each app with its own figures, and all others together, have a series within the limit")
     func apps() { #expect([String: AppCounts].most + 1 <= MetricFamily.seriesLimit) }
 
-    @Test("promtool finds nothing to say against the golden file")
+    @Test("promtool accepts the golden file")
     func promtoolIsSilent() throws {
         let path = GoldenFile("Tests/MetricsTests/Fixtures/metrics.txt").path
         let (code, output) = try runShell("promtool check metrics < '\(path)'")
@@ -64,7 +64,7 @@ struct MetricFamilyTests {
         #expect(output == "")
     }
 
-    @Test("docs/metrics.md is what the table says")
+    @Test("docs/metrics.md agrees with the table of families")
     func documentation() throws {
         #expect(try GoldenFile("docs/metrics.md").difference(from: MetricDocumentation.markdown) == nil)
     }

@@ -33,7 +33,7 @@ struct MonitoringKitTests {
     }
 
     @Test(
-        "the runbook says of each alert whether it pages, and fleet.md names those that do, as the rules have it"
+        "the runbook says for each alert whether it pages, fleet.md lists the paging ones, and the rules agree"
     )
     func pages() throws {
         let alerts = try words(after: "- alert: ", in: "\(directory)/alerts.yml")
@@ -55,9 +55,7 @@ struct MonitoringKitTests {
         #expect(named(row[1]).isSubset(of: Set(alerts).subtracting(pages)))
     }
 
-    @Test(
-        "inhibition names alerts that there are, and labels that its targets have; a cause never silences itself"
-    )
+    @Test("inhibition rules name existing alerts and labels, and no cause silences itself")
     func inhibition() throws {
         let alerts = Set(try words(after: "- alert: ", in: "\(directory)/alerts.yml"))
         let text = try readFile("\(directory)/alertmanager.yml")
@@ -80,7 +78,7 @@ struct MonitoringKitTests {
         #expect(try words(after: "equal: [job, instance", in: "\(directory)/alertmanager.yml").count == rules)
     }
 
-    @Test("alerts and dashboard ask only for metrics that there are, with labels and values that they have")
+    @Test("alerts and dashboard use only metrics, labels and values that exist")
     func everyMetricExists() throws {
         let alerts = try readFile("\(directory)/alerts.yml")
         let dashboard = try JSONValue(parsing: readFile("\(directory)/dashboard.json"))
@@ -109,7 +107,7 @@ struct MonitoringKitTests {
         }
     }
 
-    @Test("the check finds what is wrong")
+    @Test("the comparison finds a mistake")
     func theCheckCanFail() {
         let uses = MetricUse.all(
             in: #"rate(spoolship_ready{state=~"a|b",x="1"}[5m]) / my_spoolship_x + process_max_fds"#)

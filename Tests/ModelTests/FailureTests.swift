@@ -1,13 +1,13 @@
 import Model
 import Testing
 
-@Suite("What a receiver said")
+@Suite("Quoting a receiver")
 struct FailureTests {
     private func words(_ excerpt: String) -> String? {
         Failure(kind: .status, status: 400, message: "m", excerpt: excerpt).words
     }
 
-    @Test("the first 200 printable characters are shown, in one line, and nothing that plays with a terminal")
+    @Test("the first 200 printable characters are shown on one line, without terminal controls")
     func words() {
         #expect(words("") == nil && words(" \n\t") == nil)
         #expect(words("Table events\n  doesn't  exist ") == "Table events doesn't exist")

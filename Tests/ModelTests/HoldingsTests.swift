@@ -1,9 +1,9 @@
 import Model
 import Testing
 
-@Suite("Whose the places of a bounded table are")
+@Suite("Sharing a bounded table")
 struct HoldingsTests {
-    @Test("one app may have all; then whoever has most gives up, until both have as many")
+    @Test("one app may use all of it; then the largest one gives way until both have as many")
     func givingUp() {
         var holdings = Holdings()
         for _ in 0..<10 { #expect(holdings.take(for: "a", of: 10) == .free) }
@@ -18,7 +18,7 @@ struct HoldingsTests {
         #expect(crowded.take(for: "another", of: 10) == .none)
     }
 
-    @Test("where nobody gives up, each may have half of what the others leave, and so leaves some")
+    @Test("if no app gives way, each may use half of what is left, so that some is always left")
     func halves() {
         var holdings = Holdings()
         func taken(_ app: String) -> Int {
@@ -33,7 +33,7 @@ struct HoldingsTests {
         #expect(holdings.count(of: "b") == 32)
     }
 
-    @Test("owners without a name beyond the first 65,536 are one for each 65,536; others are their own")
+    @Test("owner ids from 65,536 on are one owner for each 65,536; names and other ids are their own")
     func holders() {
         #expect(
             ["shop", "uid-65535", "uid-x", "uid-65536", "uid-131071", "uid-131072"].map {

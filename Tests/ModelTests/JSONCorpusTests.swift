@@ -4,7 +4,7 @@ import Testing
 
 @Suite("JSON corner cases: values and strings")
 struct JSONCorpusTests {
-    @Test("the reader takes what RFC 8259 takes, and means the same", arguments: JSONCorpus.cases)
+    @Test("the reader accepts what RFC 8259 accepts, with the same meaning", arguments: JSONCorpus.cases)
     func reader(value: JSONCorpus.Case) throws {
         guard value.isValid else {
             #expect(throws: JSONError.self) { try JSONValue(parsing: value.object) }
@@ -18,7 +18,7 @@ struct JSONCorpusTests {
         #expect(try JSONValue(parsing: object.pretty) == object)
     }
 
-    @Test("strings: what is appended means the same; what is resolved without validation never fails")
+    @Test("strings: appended text keeps its meaning; unescaping without validation never fails")
     func strings() throws {
         for string in JSONCorpus.strings {
             var json: [UInt8] = []
@@ -37,9 +37,7 @@ struct JSONCorpusTests {
         }
     }
 
-    @Test(
-        "strings: an escape is found wherever it is, in ASCII and beyond it, and bytes that are no UTF-8 stay"
-    )
+    @Test("strings: an escape is found anywhere, among ASCII and other text, and invalid UTF-8 is kept")
     func escapesAtEachPlace() {
         let escapes: [(byte: UInt8, text: String)] = [
             (0x22, #"\""#), (0x5C, #"\\"#), (0x00, #"\u0000"#), (0x1F, #"\u001f"#), (0x20, " "),
@@ -58,7 +56,7 @@ struct JSONCorpusTests {
         }
     }
 
-    @Test("resolving escapes: what is half or cut becomes U+FFFD, and what follows stays")
+    @Test("unescaping: incomplete escapes become U+FFFD, and the text after them stays")
     func halves() {
         for (text, meaning) in [
             (#"\ud800"#, "\u{FFFD}"), (#"\ud800x"#, "\u{FFFD}x"), (#"\udc00\ud83d\ude00"#, "\u{FFFD}😀"),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("JSON values")
 struct JSONValueTests {
-    @Test("what is written reads back the same, pretty or not")
+    @Test("written values read back equal, pretty or not")
     func roundTrip() throws {
         for seed in UInt64(1)...200 {
             var random = SplitMix64(seed: seed)
@@ -43,7 +43,7 @@ struct JSONValueTests {
     }
 
     @Test(
-        "the usual forms",
+        "the usual forms are read and written",
         arguments: [
             (#" { "a" : [ 1 , -2.5e3, true , null ] } "#, #"{"a":[1,-2500.0,true,null]}"#),
             (#""\u00e9\ud83d\ude00\/\b""#, "\"é😀/\\u0008\""),
@@ -55,7 +55,7 @@ struct JSONValueTests {
     }
 
     @Test(
-        "anything else is refused with its place",
+        "anything else is refused with its position",
         arguments: [
             "", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "01", "1.", ".5", "+1", "1e", "--1", "tru", "nulls",
             "[1 2]",
@@ -67,7 +67,7 @@ struct JSONValueTests {
         #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
     }
 
-    @Test("hostile texts neither crash nor take long: depth, bytes that are not UTF-8, chance")
+    @Test("hostile texts neither crash nor take long: depth, invalid UTF-8, random bytes")
     func hostile() throws {
         #expect(throws: JSONError.self) {
             try JSONValue(parsing: Array(repeating: UInt8(ascii: "["), count: 1_000_000))

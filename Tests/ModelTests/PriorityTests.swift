@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Priority")
 struct PriorityTests {
-    @Test("ac26: exactly two priorities, each known by its name and no other")
+    @Test("ac26: there are exactly two priorities, each with one name")
     func ac26_namesRoundTrip() {
         #expect(Priority.allCases.map(\.name) == ["normal", "critical"])
         for priority in Priority.allCases { #expect(Priority(name: priority.name) == priority) }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("UUIDv7")
 struct UUIDv7Tests {
-    @Test("ids grow, also within a millisecond and when the clock is set back")
+    @Test("ids increase, also within a millisecond and when the clock is set back")
     func idsGrow() {
         var random = SplitMix64(seed: 7)
         var generator = UUIDv7Generator()
@@ -18,7 +18,7 @@ struct UUIDv7Tests {
         }
     }
 
-    @Test("the text has the version and variant of RFC 9562, and reads back")
+    @Test("the text has version and variant of RFC 9562, and reads back")
     func textRoundTrips() throws {
         var random = SplitMix64(seed: 1)
         var generator = UUIDv7Generator()

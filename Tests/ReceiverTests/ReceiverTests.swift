@@ -5,7 +5,7 @@ import Testing
 
 @testable import Receiver
 
-@Suite("Events of a body")
+@Suite("Events in a body")
 struct EventLinesTests {
     @Test(
         "every form of body becomes lines",
@@ -26,7 +26,7 @@ struct EventLinesTests {
     }
 
     @Test(
-        "what is none of them is told",
+        "other bodies are refused",
         arguments: ["hello", "{\"a\":1}\nx\n", "[{\"a\":1}", "\"text\"", "12"])
     func others(body: String) {
         #expect(EventLines.normalise(Array(body.utf8)) == nil)
@@ -35,7 +35,7 @@ struct EventLinesTests {
 
 @Suite("Faults")
 struct FaultTests {
-    @Test("the same seed chooses the same requests, about as many as asked for")
+    @Test("the same seed selects the same requests, about as many as requested")
     func chanceRepeats() {
         var plan = FaultPlan()
         plan.fault = .status(503)
@@ -48,7 +48,7 @@ struct FaultTests {
         #expect((800...1200).contains(draws.count { $0 != nil }))
     }
 
-    @Test("only the first requests fail when asked so")
+    @Test("on request only the first requests fail")
     func firstOnes() {
         var plan = FaultPlan()
         plan.fault = .cutBeforeStoring
@@ -60,7 +60,7 @@ struct FaultTests {
 
 @Suite("Keys")
 struct KeyMemoryTests {
-    @Test("the latest keys are known, the oldest forgotten")
+    @Test("the latest keys are remembered, the oldest forgotten")
     func oldestGo() {
         var memory = KeyMemory(limit: 10)
         for number in 0..<25 { memory.insert(.init("key \(number)")) }
@@ -70,7 +70,7 @@ struct KeyMemoryTests {
 
 @Suite("Development certificates")
 struct DevelopmentCertificateTests {
-    @Test("made once, for the owner alone, and kept")
+    @Test("certificates are made once, for the owner only, and kept")
     func madeOnce() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/tls"

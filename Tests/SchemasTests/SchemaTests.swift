@@ -56,7 +56,7 @@ struct SchemaTests {
         try problem(SchemaTests.purchase, #"{"name": "purchase", "properties": {\#(properties)}}"#)
     }
 
-    @Test("an event that keeps all rules is allowed, whatever its spacing, escapes and order")
+    @Test("a valid event is allowed, whatever its spacing, escapes and order")
     func allowed() throws {
         for properties in [
             #""order":"AB-1","total":12.5"#, #" "total" : 0 , "order" : "AB-123" , "note" : null "#,
@@ -66,7 +66,7 @@ struct SchemaTests {
     }
 
     @Test(
-        "what a rule does not allow is named with path, keyword and place",
+        "a violation is named with path, keyword and position",
         arguments: [
             (#""total":1"#, "/properties lacks the member order (required), at byte 36"),
             (#""order":7,"total":1"#, "/properties/order is a number, must be string (type), at byte 45"),
@@ -112,7 +112,7 @@ struct SchemaTests {
         #expect(try ofProperties(properties) == reason)
     }
 
-    @Test("numbers are compared exactly, also beyond what a double holds")
+    @Test("numbers compare exactly, beyond the precision of a double")
     func numbers() throws {
         let schema = #"{"properties":{"n":{"minimum":9007199254740993}}}"#
         #expect(try problem(schema, #"{"n":9007199254740993}"#) == nil)
@@ -140,7 +140,7 @@ struct SchemaTests {
         }
     }
 
-    @Test("enum and const compare lists and objects by value, members in any order")
+    @Test("enum and const compare lists and objects by value, with members in any order")
     func nested() throws {
         let schema = #"{"properties":{"v":{"enum":[{"a":1,"b":[true,null]},false]}}}"#
         #expect(try problem(schema, #"{"v":{"b":[true,null],"a":1.0}}"#) == nil)
@@ -150,7 +150,7 @@ struct SchemaTests {
         #expect(try problem(schema, #"{"v":null}"#) != nil)
     }
 
-    @Test("a reference may lead to itself one level deeper; nesting is bounded by the event's")
+    @Test("a reference may lead to itself one level deeper; the event's nesting bounds the work")
     func recursion() throws {
         let schema =
             ##"{"properties":{"next":{"$ref":"#"},"n":{"type":"integer"}},"additionalProperties":false}"##
@@ -162,7 +162,7 @@ struct SchemaTests {
                 == true)
     }
 
-    @Test("a reference beside properties doubles the work at each level: an event of years is refused")
+    @Test("a reference beside properties doubles the work at each level: an expensive event is refused")
     func doubledWork() throws {
         let schema = try EventSchema(
             name: "e",
@@ -178,7 +178,7 @@ struct SchemaTests {
         #expect(shallow.withUnsafeBufferPointer { schema.failure(in: $0) } == nil)
     }
 
-    @Test("names with slashes and tildes are written in a path as JSON Pointers write them")
+    @Test("names with slashes and tildes are written in paths as in JSON Pointer")
     func pointers() throws {
         let schema =
             ##"{"properties":{"a/b~c":{"$ref":"#/$defs/x~1y%25"}},"$defs":{"x/y%":{"type":"null"}}}"##
@@ -187,7 +187,7 @@ struct SchemaTests {
     }
 
     @Test(
-        "a document that cannot be checked in full is refused, with the place and what to do",
+        "a document that cannot be checked in full is refused, with the position and a remedy",
         arguments: [
             ("{", "not JSON at byte 1"), ("[]", "the schema: a schema is an object, true or false"),
             (#"{"type":"text"}"#, "/type: must be one of object, array"),
@@ -218,7 +218,7 @@ struct SchemaTests {
         #expect(refusal(schema)?.contains(message) == true, "\(refusal(schema) ?? "accepted")")
     }
 
-    @Test("a document is bounded: schemas, patterns, required names")
+    @Test("a document is limited in schemas, patterns and required names")
     func bounds() {
         let many = (0..<5000).map { #""p\#($0)":{}"# }.joined(separator: ",")
         #expect(refusal(#"{"properties":{\#(many)}}"#)?.contains("more than 4096 schemas") == true)
@@ -244,7 +244,7 @@ struct SchemaTests {
         #expect(throws: SchemaError.self) { _ = try SchemaFiles.read(directory.path) }
     }
 
-    @Test("a directory gives schemas by name and by app; one that cannot be used is named, and none is then")
+    @Test("a directory gives schemas by name and app; an unusable file is named, and then no schema applies")
     func directory() throws {
         let directory = try TemporaryDirectory()
         try directory.write(#"{"version":2}"#, to: "purchase.json")

@@ -53,13 +53,13 @@ struct FormatTests {
         }
     }
 
-    @Test("docs/text-formats.md is made of the table")
+    @Test("docs/text-formats.md is generated from the table")
     func documentation() throws {
         let difference = try GoldenFile("docs/text-formats.md").difference(from: FormatTable.documentation)
         #expect(difference == nil, "run scripts/generate")
     }
 
-    @Test("the format of each file of the corpus is guessed", arguments: files.filter { $0.format != "csv" })
+    @Test("the format of each corpus file is guessed", arguments: files.filter { $0.format != "csv" })
     func guesses(file: String, name: String) throws {
         let guess = try Fixture.bytes("\(file).log").withUnsafeBytes { FormatGuess.of($0) }
         // What nginx and Apache write is the same where the latter knows no ident.
@@ -67,7 +67,7 @@ struct FormatTests {
         #expect(guess?.matched == guess?.records)
     }
 
-    @Test("a line that is none of a format says where it stops being one")
+    @Test("a line that does not match a format is refused with the position")
     func failures() throws {
         let nginx = try format("nginx")
         #expect(try failure(nginx, "hello") == TextFailure(column: 1, expected: " - "))
@@ -81,8 +81,7 @@ struct FormatTests {
         #expect(try failure(try format("klog"), "nothing")?.column == 1)
     }
 
-    @Test(
-        "no prefix of a sample and no single changed byte makes a format fail otherwise than with a failure")
+    @Test("truncated and altered samples make a format fail with a failure, never a crash")
     func hostile() throws {
         var random = RepeatableRandom(seed: 54)
         for row in FormatTable.rows {
@@ -121,7 +120,7 @@ struct FormatTests {
 
 @Suite("Templates")
 struct TemplateTests {
-    @Test("nginx's log_format works as pasted, under its own names")
+    @Test("nginx's log_format works as pasted, with its own names")
     func nginx() throws {
         let format = try format(#"$remote_addr [$time_local] "$request" $status $request_time"#)
         let object = try object(format, #"1.2.3.4 [29/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 0.123"#)
@@ -134,7 +133,7 @@ struct TemplateTests {
     }
 
     @Test(
-        "Apache's LogFormat works as pasted, with the configuration's backslashes or without",
+        "Apache's LogFormat works as pasted, with or without the configuration's backslashes",
         arguments: [#"%h %l %u %t \"%r\" %>s %b"#, #"%h %l %u %t "%r" %>s %b"#])
     func apache(template: String) throws {
         let object = try object(
@@ -146,7 +145,7 @@ struct TemplateTests {
             ])
     }
 
-    @Test("PostgreSQL's log_line_prefix works as pasted, also where a colon follows the time")
+    @Test("PostgreSQL's log_line_prefix works as pasted, also with a colon after the time")
     func postgreSQL() throws {
         let object = try object(
             try format("%t:%r:%u@%d:[%p]:"),
@@ -158,18 +157,14 @@ struct TemplateTests {
             ])
     }
 
-    @Test(
-        "a number is one where JSON's grammar agrees, a dash is no member, the line is kept where that is asked for"
-    )
+    @Test("JSON numbers are numbers, a dash is no member, and the line is kept if requested")
     func fields() throws {
         let format = try format("$a,${n:number},$b", numbers: ["b"], keepLine: "raw")
         #expect(try object(format, "x,007,1") == ["a": "x", "n": "007", "b": 1, "raw": "x,007,1"])
         #expect(try object(format, "-,-12.5e3,-") == ["n": .double(-12500), "raw": "-,-12.5e3,-"])
     }
 
-    @Test(
-        "a record of PostgreSQL begins with its time whatever its zone's letters are, also on a machine in UTC"
-    )
+    @Test("a PostgreSQL record begins with its time in any zone, also on a machine in UTC")
     func zoneLetters() throws {
         let format = try format("postgresql")
         let lines = ["CET", "CEST", "EST", "ABC", "UTC"].map {
@@ -188,7 +183,7 @@ struct TemplateTests {
     }
 
     @Test(
-        "layouts of well-known programs",
+        "layouts of well-known programs are read",
         arguments: [
             (
                 "java", "[2026-11-29 10:00:00,123] INFO [Consumer a=b] Resetting (o.a.Fetcher)",
@@ -240,7 +235,7 @@ struct TemplateTests {
         #expect(records(Array("\(line)\n\(line)\n".utf8), format).count == 2)
     }
 
-    @Test("a time may have the text in it that ends it")
+    @Test("a time may contain the text that ends it")
     func times() throws {
         let format = try format("${when:time} ${level} ${message:rest}")
         #expect(format.joinsLines)
@@ -289,7 +284,7 @@ struct TemplateTests {
 
 @Suite("Patterns and columns")
 struct PatternTests {
-    @Test("named groups are members, groups that took no part are none, and a dot matches line feeds")
+    @Test("named groups are members, unmatched groups are not, and a dot matches line feeds")
     func groups() throws {
         let format = try format(
             pattern: #"^(?P<level>\w+) (?:\[(?P<thread>\d+)\] )?(?P<message>.*)"#, numbers: ["thread"])
@@ -298,12 +293,12 @@ struct PatternTests {
         #expect(try failure(format, "") == TextFailure(column: 1, expected: "the pattern"))
     }
 
-    @Test("an expression that is none, or without named groups, is refused", arguments: ["(", "(a)", "a"])
+    @Test("an invalid expression, or one without named groups, is refused", arguments: ["(", "(a)", "a"])
     func refused(pattern: String) {
         #expect(throws: TextFormatError.self) { try format(pattern: pattern) }
     }
 
-    @Test("csv has quotes, two of them for one; another number of fields is none of it")
+    @Test("csv has quotes, doubled inside; another number of fields is no match")
     func csv() throws {
         let csv = try format("csv", columns: ["a", "b", "c"], numbers: ["c"])
         #expect(try object(csv, #"x,"y ""z"", w",1.5"#) == ["a": "x", "b": #"y "z", w"#, "c": .double(1.5)])
@@ -315,14 +310,14 @@ struct PatternTests {
         #expect(throws: TextFormatError.self) { try format("csv") }
     }
 
-    @Test("a record begins where first_line says")
+    @Test("a record begins as first_line says")
     func firstLine() throws {
         let format = try format(firstLine: #"^\d{4}-"#)
         #expect(records(Array("2026-11 a\n b\n{\n2026-12 c\n".utf8), format).map(\.lines) == [1...3, 4...4])
     }
 
     @Test(
-        "json_in has a member's name, in one of three ways",
+        "json_in takes the name of a member, in one of three forms",
         arguments: ["json_in:log", "json_in(log)", "json_in"])
     func jsonIn(parse: String) throws {
         #expect(try format(parse, columns: parse == "json_in" ? ["log"] : []).jsonMember == Array("log".utf8))
@@ -333,7 +328,7 @@ struct PatternTests {
 @Suite("Times of text logs")
 struct TextTimeTests {
     @Test(
-        "each form is read",
+        "each form of time is read",
         arguments: [
             ("2026-11-29 10:00:00.123 Z", "2026-11-29T10:00:00.123Z"),
             ("20261129T100000Z", "2026-11-29T10:00:00.000Z"),
@@ -354,7 +349,7 @@ struct TextTimeTests {
     }
 
     @Test(
-        "what is no time is none",
+        "invalid times are refused",
         arguments: [
             "", "yesterday", "2026-02-30 10:00:00", "2026-11-29", "29/Now/2026:10:00:00", "24:00:00.000",
         ])

@@ -11,7 +11,7 @@ struct TimeZoneTests {
         return Timestamp(milliseconds: Int64(days * 86_400 + hour * 3600 + minute * 60) * 1000)
     }
 
-    @Test("offsets and local dates around changes, before and after the file's last transition")
+    @Test("offsets and local dates around changes, also before and after the file's transitions")
     func offsets() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         for year in [2026, 2037, 2038, 2100] {
@@ -32,7 +32,7 @@ struct TimeZoneTests {
                 && TimeZoneRules.utc.date(at: utc(1969, 12, 31, 23, 59)).dayNumber == -1)
     }
 
-    @Test("ga08: a missing local time is the first instant after the gap, a doubled one the earlier")
+    @Test("ga08: a missing local time is the first instant after the gap, a doubled one the earlier instant")
     func ga08_gapsAndOverlaps() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         func instant(_ year: Int, _ month: Int, _ day: Int, _ hour: Int, _ minute: Int = 0) -> Timestamp {
@@ -109,7 +109,7 @@ struct TimeZoneTests {
         }
     }
 
-    @Test("names that are none are refused, unknown ones say what to install")
+    @Test("invalid names are refused, and for unknown ones the message says what to install")
     func names() {
         func code(_ name: String) -> TimeZoneError.Code? {
             do {
@@ -130,7 +130,7 @@ struct TimeZoneTests {
     }
 
     @Test(
-        "TZ stands above the machine's zone: a name, a path, a rule, or nothing for UTC; another value is refused"
+        "TZ overrides the machine's zone: a name, a path, a rule, or empty for UTC; other values are refused"
     )
     func zoneOfTheEnvironment() throws {
         let directory = try TemporaryDirectory()
@@ -155,7 +155,7 @@ struct TimeZoneTests {
         }
     }
 
-    @Test("a damaged file is refused, whatever its bytes, and never crashes")
+    @Test("a damaged file is refused, whatever its bytes, without a crash")
     func damagedFiles() throws {
         let directory = try TemporaryDirectory()
         var loader = TimeZoneLoader()
@@ -184,7 +184,7 @@ struct TimeZoneTests {
         }
     }
 
-    @Test("the rules of footers")
+    @Test("the rules of footers are applied")
     func footers() throws {
         for text in [
             "EST5EDT,M3.2.0,M11.1.0", "<+0330>-3:30", "IST-1GMT0,M10.5.0,M3.5.0/1",

@@ -20,7 +20,7 @@ extension EndToEnd {
             bench.settings["queue.compression"] = "\"none\""
         }
 
-        @Test("every alert is brought about here, fires, and resolves")
+        @Test("every alert is triggered here, fires, and resolves")
         func everyAlertIsHere() throws {
             let tests = "\(GoldenFile.root)/Tests/EndToEndTests/Alerts"
             let source = try [
@@ -51,7 +51,9 @@ extension EndToEnd {
             #expect(fast.split(separator: "\n").count == rules.split(separator: "\n").count)
         }
 
-        @Test("lines that are not of an app's format, and lines that begin as JSON and are not JSON")
+        @Test(
+            "alerts fire for lines that do not match an app's format, and for invalid lines that begin like JSON"
+        )
         func textLines() throws {
             let bench = try Workbench()
             bench.settings["apps.web.read"] = #"["\#(bench.path)/web*.log"]"#
@@ -79,7 +81,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipLinesNotParsed", "SpoolshipBrokenJSON")
         }
 
-        @Test("down, and restarting again and again")
+        @Test("alerts fire while the agent is down, and while it restarts repeatedly")
         func downAndRestarts() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -102,7 +104,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipRestartsOften")
         }
 
-        @Test("no destination: not ready, not all is read, and it says so everywhere; with one, all is well")
+        @Test("without a destination the agent is not ready and alerts; with one, all resolves")
         func noDestination() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -138,8 +140,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipNoDestination", "SpoolshipNotReady")
         }
 
-        @Test(
-            "a destination that refuses: held, not ready, nothing acknowledged; accepted again, all resolve")
+        @Test("a destination that refuses is held, and its alerts resolve when it accepts again")
         func held() throws {
             let bench = try Workbench()
             bench.settings["retry.probe_interval"] = "\"10s\""
@@ -162,7 +163,7 @@ extension EndToEnd {
                 resolves: "SpoolshipDestinationHeld", "SpoolshipNotReady", "SpoolshipNothingAcknowledged")
         }
 
-        @Test("a destination that does not answer: failing; back again, it resolves")
+        @Test("a destination that does not answer is failing, and its alert resolves when it is back")
         func failing() throws {
             let bench = try Workbench()
             bench.settings["retry.intervals"] = #"["200ms"]"#
@@ -179,7 +180,9 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipDestinationFailing")
         }
 
-        @Test("a queue that fills while sending is paused: each step of it; a file that is deleted unread")
+        @Test(
+            "a queue that fills during a pause fires an alert at each step, and so does an unread file's removal"
+        )
         func fullQueue() throws {
             let bench = try Workbench()
             small(bench)
@@ -208,7 +211,7 @@ extension EndToEnd {
                 "SpoolshipReadingWaits", "SpoolshipSpoolLag", "SpoolshipSpoolBytesGivenUp")
         }
 
-        @Test("ac11: a cap below what is stored, until there is room for it and a reload")
+        @Test("ac11: the alert of a limit below the stored size fires until there is room and a reload")
         func refusedCap() throws {
             let bench = try Workbench()
             bench.settings["queue.compression"] = "\"none\""
@@ -231,7 +234,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipQueueCapRefused")
         }
 
-        @Test("new events that a receiver takes for repeats")
+        @Test("an alert fires for new events that a receiver takes for repeats")
         func unexpectedRepeats() throws {
             let bench = try Workbench()
             let server = """
@@ -263,7 +266,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipUnexpectedRepeats")
         }
 
-        @Test("what is not taken, and what is given up: evicted, refused, quarantined, rejected, passed over")
+        @Test("alerts fire for events that are evicted, refused, quarantined, rejected or skipped")
         func notTaken() throws {
             let bench = try Workbench()
             small(bench)
@@ -305,7 +308,9 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipFilesStay")
         }
 
-        @Test("OTLP: some events of a batch are rejected and not named: an alert and status report the loss")
+        @Test(
+            "OTLP: if some events of a batch are rejected without being named, an alert and status report the loss"
+        )
         func unnamedRejections() throws {
             let bench = try Workbench()
             let certificates = try Certificates(in: bench.path)
@@ -346,7 +351,7 @@ extension EndToEnd {
             os.execv(sys.argv[1], sys.argv[1:])
             """
 
-        @Test("events that are too old")
+        @Test("an alert fires for events that are too old")
         func expired() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -361,7 +366,9 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipEventsExpired")
         }
 
-        @Test("a configuration with a mistake; a destination that was renamed while events wait for it")
+        @Test(
+            "alerts fire for a mistake in the configuration, and for a renamed destination with waiting events"
+        )
         func configuration() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -398,9 +405,7 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test(
-            "renamed in the middle of an outage: what was tried and waits for its retry is removed with the rest"
-        )
+        @Test("after a rename during an outage, batches that wait for a retry can be removed with the others")
         func renamedWhileFailing() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -415,7 +420,8 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test("books that do not balance, a damaged queue, and writers that cannot be told")
+        @Test(
+            "alerts fire for a ledger that does not balance, a damaged queue, and an unwritable spool state")
         func damage() throws {
             let bench = try Workbench()
             bench.settings["dispatch.interval"] = "\"off\""
@@ -471,7 +477,9 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipPersistenceFailing")
         }
 
-        @Test("the server's certificate ends soon, as its handshake says; renewed there, it resolves")
+        @Test(
+            "the alert of a server certificate that expires soon comes from the handshake, and resolves on renewal"
+        )
         func certificate() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -503,7 +511,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipCertificateExpires")
         }
 
-        @Test("a deadline: the first event that misses it is told")
+        @Test("the alert of a deadline fires at the first event that misses it")
         func deadline() throws {
             let bench = try Workbench()
             bench.settings["deadline.name"] = "\"reports\""

@@ -6,7 +6,7 @@ extension EndToEnd {
     @Suite("Alerts of containers, live")
     struct LiveContainerAlertTests {
         @Test(
-            "a container without a document, one that sets nonsense, rules that fail, a refused one, a forgotten draft"
+            "alerts fire for a missing document, invalid values, failing rules, a refusal and a forgotten draft"
         )
         func containers() throws {
             let bench = try Workbench()

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 extension EndToEnd {
-    @Suite("Who runs what over a fleet, live")
+    @Suite("Versions over a fleet, live")
     struct LiveFleetTests {
         /// The queries of docs/fleet.md, in their order.
         private func documented() throws -> [String] {
@@ -28,7 +28,8 @@ extension EndToEnd {
         }
 
         @Test(
-            "the documented queries tell versions, sources and servers that are behind; mixed versions alert")
+            "the documented queries list versions, sources and outdated servers; mixed versions fire an alert"
+        )
         func mixed() throws {
             let old = try bench(7)
             let new = try bench(8)

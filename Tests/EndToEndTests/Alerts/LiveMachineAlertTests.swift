@@ -5,7 +5,7 @@ import Testing
 extension EndToEnd {
     @Suite("Alerts of the machine and its journal, live")
     struct LiveMachineAlertTests {
-        @Test("a file system that runs full", .enabled(if: getuid() == 0))
+        @Test("an alert fires for a file system that runs full", .enabled(if: getuid() == 0))
         func fullSoon() throws {
             let bench = try Workbench()
             let mounted = try run("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", bench.spool])
@@ -26,7 +26,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipDiskFullSoon")
         }
 
-        @Test("a clock that is not synchronised")
+        @Test("an alert fires for a clock that is not synchronised")
         func clock() throws {
             let bench = try Workbench()
             let library = try bench.clockLibrary()
@@ -39,7 +39,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipClockUnsynchronised")
         }
 
-        @Test("a certificate that became garbage, and was put right")
+        @Test("an alert fires for a certificate that became garbage, and resolves when it is repaired")
         func restartWouldFail() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -55,7 +55,7 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipRestartWouldFail")
         }
 
-        @Test("a journal that is not there, and one whose entries were removed before they were read")
+        @Test("alerts fire for a missing journal, and for entries that were removed before they were read")
         func journal() throws {
             let daemon = try JournalDaemon()
             let bench = try Workbench()
