@@ -79,7 +79,7 @@ struct ServicePageTests {
         #expect(destination.aws.service == name)
     }
 
-    @Test("Slack: an object with text, one for each request")
+    @Test("Slack: an object with text, one a request")
     func slack() throws {
         #expect(try body("slack", 1)["text"]?.string == #"shop on h: Order placed say "hi""#)
         #expect(try destination("slack").own.batchMostEvents == 1)

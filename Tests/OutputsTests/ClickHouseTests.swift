@@ -103,7 +103,7 @@ struct ClickHouseTests {
         #expect(try await stage.query("SELECT count() FROM events FORMAT TSV") == "0\n")
     }
 
-    @Test("a batch that is sent twice is stored once; equal events in another batch are stored again")
+    @Test("a batch that is sent twice is stored once; the same events in another batch are stored again")
     func repeats() async throws {
         let stage = try await Stage()
         try await stage.make("events")

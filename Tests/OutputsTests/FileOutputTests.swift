@@ -186,7 +186,7 @@ struct StandardOutputTests {
         #expect(Set(came.split(separator: 10)) == Set(expected.split(separator: 10)))
     }
 
-    @Test("output without a reader holds the destination, with the reason")
+    @Test("when nobody will ever read again it holds, and says so")
     func gone() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()

@@ -235,7 +235,7 @@ struct TemplateTests {
         #expect(records(Array("\(line)\n\(line)\n".utf8), format).count == 2)
     }
 
-    @Test("a time may contain the text that ends it")
+    @Test("a time may have the text in it that ends it")
     func times() throws {
         let format = try format("${when:time} ${level} ${message:rest}")
         #expect(format.joinsLines)
