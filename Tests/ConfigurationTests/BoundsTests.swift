@@ -35,7 +35,9 @@ struct BoundsTests {
         ("dots behind a string that never ends", "a = \"\nb = " + String(repeating: ".", count: 900_000)),
     ]
 
-    @Test("a text that goes too deep is a mistake with its place, and ends nothing", arguments: deep.indices)
+    @Test(
+        "a text with too deep nesting is a mistake with its position, and does not end the program",
+        arguments: deep.indices)
     func depthIsBounded(index: Int) {
         let sample = BoundsTests.deep[index]
         let problems = MistakesTests.problems("[queue]\n" + sample.text + "\n")
@@ -45,7 +47,7 @@ struct BoundsTests {
             "\(sample.name): \(problems.first?.text.prefix(300) ?? "")")
     }
 
-    @Test("16 parts and 16 levels are read; a mistake before what is too deep is told first")
+    @Test("16 parts and 16 levels are read, and a mistake before a deeper place is reported first")
     func depthThatIsAllowed() {
         let parts = Array(repeating: "a", count: 16).joined(separator: ".")
         let levels = String(repeating: "[", count: 16) + String(repeating: "]", count: 16)
@@ -91,7 +93,7 @@ struct BoundsTests {
         return (MistakesTests.problems(text), now() - before)
     }
 
-    @Test("a warning is not hidden by a hundred errors, nor an error by a hundred warnings")
+    @Test("a hundred errors hide no warning, and a hundred warnings no error")
     func severitiesAreListedApart() {
         let text =
             (0..<300).map { "unknown\($0) = 1\n" }.joined()
@@ -105,14 +107,14 @@ struct BoundsTests {
             })
     }
 
-    @Test("lines that end with CR LF have their own numbers, and are shown alone")
+    @Test("lines that end with CR LF have their own numbers and are shown alone")
     func linesOfWindows() {
         let problems = MistakesTests.problems("[queue]\r\nmax_sise = 1\r\nmax_age = = 1\r\n")
         #expect(problems.map { $0.position?.line } == [2, 3])
         #expect(problems.map(\.sourceLine) == ["max_sise = 1", "max_age = = 1"])
     }
 
-    @Test("a file that is not UTF-8 is refused with the place; a secret in it is not changed, and not shown")
+    @Test("a file that is not UTF-8 is refused with the position; a secret in it is not shown")
     func filesThatAreNotUTF8() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/spoolship.toml"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Configuration
 
-@Suite("What the settings of a destination make")
+@Suite("What the settings of a destination affect")
 struct DestinationTests {
     /// Another value than the default, for each setting: a new setting is added here, or the test fails.
     private static let values: [String: JSONValue] = [
@@ -90,7 +90,7 @@ struct DestinationTests {
         return settings
     }
 
-    @Test("each setting of a destination changes its fingerprint, or is declared to change no answer")
+    @Test("each setting of a destination changes its fingerprint, or is declared irrelevant to answers")
     func everySettingCounts() throws {
         let clear: ([UInt8]) -> String = { String(decoding: $0, as: UTF8.self) }
         let standard = DestinationSettings()
@@ -107,7 +107,7 @@ struct DestinationTests {
         }
     }
 
-    @Test("each setting that holds a secret, or says where one is kept, is in the list of secrets")
+    @Test("each setting with a secret, or with a secret's file, is in the list of secrets")
     func everySecretIsKnown() throws {
         var found = 0
         for setting in DestinationSettings().effective(in: .root) where setting.path != "headers" {
@@ -128,7 +128,7 @@ struct DestinationTests {
         #expect(found >= 12)
     }
 
-    @Test("a key or password among librdkafka's properties, where it is refused, is shown masked")
+    @Test("a key or password among librdkafka's properties is refused, and shown masked")
     func kafkaSecrets() throws {
         let options = [
             JSONValue.Member("ssl.key.password", .string("one")), .init("sasl.password", .string("two")),
@@ -140,7 +140,7 @@ struct DestinationTests {
         #expect(settings.kafka.options["ssl.key.password"] == "one")
     }
 
-    @Test("a secret in the configuration itself counts, by its hash only")
+    @Test("a secret in the configuration affects the fingerprint by its hash only")
     func secretsCount() throws {
         func marks(_ text: String) throws -> [String] {
             try [
@@ -166,7 +166,7 @@ struct DestinationTests {
         }
     }
 
-    @Test("what a type needs and does not have is named")
+    @Test("a missing setting that a type requires is named")
     func missing() {
         var settings = DestinationSettings()
         #expect(settings.missing == ["url"])
@@ -201,7 +201,7 @@ struct DestinationTests {
     }
 }
 
-@Suite("What check knows of the formats' receivers")
+@Suite("What check knows about receivers")
 struct FormatCheckTests {
     private func problems(_ lines: String) -> [Problem] {
         let text = "[[destination]]\nname = \"a\"\n\(lines)\n"
@@ -213,7 +213,7 @@ struct FormatCheckTests {
     }
 
     @Test(
-        "a format that takes nothing without a token is refused without one",
+        "a format that requires a token is refused without one",
         arguments: [
             ("splunk_hec", "", "headers = { Authorization = \"Splunk t\" }"),
             ("app_center", "", "headers = { App-Secret = \"t\" }"),
@@ -249,7 +249,7 @@ struct FormatCheckTests {
         }
     }
 
-    @Test("a name of an index that Elasticsearch refuses is an error; Splunk's are another matter")
+    @Test("an index name that Elasticsearch refuses is an error; Splunk's indexes have other rules")
     func indexNames() {
         func found(_ index: String, _ format: String = "elasticsearch") -> [Problem] {
             problems("url = \"https://a/_bulk\"\ntoken = \"t\"\nformat = \"\(format)\"\nindex = \"\(index)\"")
@@ -264,10 +264,10 @@ struct FormatCheckTests {
     }
 }
 
-@Suite("What no request could be made with")
+@Suite("Impossible requests")
 struct RequestSettingsTests {
     @Test(
-        "headers that could smuggle, keys, names and times that mean nothing are refused",
+        "headers that could smuggle requests, and invalid keys, names and times, are refused",
         arguments: [
             ("headers = { \"Bad Name\" = \"a\" }", "header"),
             ("headers = { Idempotency-Key = \"a\" }", "header"),
@@ -299,9 +299,9 @@ struct RequestSettingsTests {
     }
 }
 
-@Suite("What is allowed and probably not meant")
+@Suite("Settings that are allowed but probably a mistake")
 struct UnlikelySettingsTests {
-    @Test("is a warning, which names the setting")
+    @Test("a warning names the setting")
     func warnings() throws {
         func told(_ text: String) throws -> [String] {
             try Settings.read([ConfigurationText(file: "t.toml", text: text)]).warnings.map(\.message)
@@ -336,7 +336,7 @@ struct UnlikelySettingsTests {
     }
 }
 
-@Suite("What check knows of NATS")
+@Suite("What check knows about NATS")
 struct NATSCheckTests {
     private func problems(_ lines: String) -> [String] {
         let text = "[[destination]]\nname = \"a\"\ntype = \"nats\"\n\(lines)\n"
@@ -347,7 +347,7 @@ struct NATSCheckTests {
         }
     }
 
-    @Test("plain text goes to this machine only, unless it is allowed; TLS goes anywhere")
+    @Test("plain text is allowed to this machine only, or by setting; TLS to any machine")
     func plainText() {
         func found(_ url: String, _ more: String = "", _ nats: String = "") -> [String] {
             problems("url = \"\(url)\"\n\(more)\n[destination.nats]\nsubject = \"a\"\n\(nats)")
@@ -360,7 +360,7 @@ struct NATSCheckTests {
         #expect(found("https://a").first?.contains("needs nats:// or tls://") == true)
     }
 
-    @Test("one way of showing who we are, and nothing that belongs to others")
+    @Test("one kind of credentials is allowed, and no settings of other types")
     func conflicts() {
         let base = "url = \"tls://a\"\n"
         func found(_ more: String, _ nats: String) -> [String] {
@@ -387,7 +387,7 @@ struct NATSCheckTests {
     }
 }
 
-@Suite("What check knows of Kafka")
+@Suite("What check knows about Kafka")
 struct KafkaCheckTests {
     private func problems(_ kafka: String, _ more: String = "", after: String = "") -> [String] {
         let text =
@@ -399,7 +399,7 @@ struct KafkaCheckTests {
         }
     }
 
-    @Test("without TLS brokers must be on this machine, unless it is allowed")
+    @Test("without TLS brokers must be on this machine, unless it is allowed by setting")
     func plainText() {
         let topic = "topic = \"events\"\n"
         #expect(problems(topic + "brokers = [\"kafka:9093\"]") == [])
@@ -409,7 +409,7 @@ struct KafkaCheckTests {
         #expect(problems(far, "allow_plain_http = true") == [])
     }
 
-    @Test("what it needs and what it cannot have is said")
+    @Test("missing and impossible settings are reported")
     func conflicts() {
         let good = "topic = \"events\"\nbrokers = [\"kafka:9093\"]"
         #expect(
@@ -444,9 +444,9 @@ struct KafkaCheckTests {
     }
 }
 
-@Suite("The configurations of the documents")
+@Suite("Configurations in the documentation")
 struct DocumentedDestinationTests {
-    @Test("each destination of docs/destinations.md is accepted as it is printed")
+    @Test("each destination in docs/destinations.md is accepted as printed")
     func destinations() throws {
         let root = String(
             #filePath.prefix(#filePath.count - "/Tests/ConfigurationTests/DestinationTests.swift".count))

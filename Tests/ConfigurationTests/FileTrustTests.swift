@@ -3,7 +3,7 @@ import Glibc
 import TestKit
 import Testing
 
-@Suite("Who may write the configuration")
+@Suite("Write access to the configuration")
 struct FileTrustTests {
     let directory: TemporaryDirectory
     var root: String { directory.path }
@@ -26,13 +26,13 @@ struct FileTrustTests {
         return found.filter { $0.code == .environment }
     }
 
-    @Test("a configuration that only its owner may write is good")
+    @Test("a configuration that only its owner may write is accepted")
     func ownersOnly() {
         #expect(problems() == [])
     }
 
     @Test(
-        "what everybody may write is an error, for check, start and reload alike",
+        "a configuration that everybody may write is an error, for check, start and reload",
         arguments: ["etc/spoolship.toml", "etc/conf.d/main.toml", "etc/conf.d", "etc", "."])
     func writtenByEverybody(name: String) {
         let place = name == "." ? root : "\(root)/\(name)"
@@ -43,7 +43,7 @@ struct FileTrustTests {
     }
 
     @Test(
-        "what a group may write is a warning; root's own group is root",
+        "a configuration that a group may write is a warning, except for root's own group",
         arguments: ["etc/spoolship.toml", "etc/conf.d", "etc"])
     func writtenByGroup(name: String) {
         let place = "\(root)/\(name)"
@@ -57,7 +57,7 @@ struct FileTrustTests {
         }
     }
 
-    @Test("in a sticky directory, as /tmp, others cannot replace a file")
+    @Test("in a sticky directory such as /tmp others cannot replace a file")
     func stickyDirectory() {
         chmod("\(root)/etc", 0o1777)
         #expect(problems() == [])

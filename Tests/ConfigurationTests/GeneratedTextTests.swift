@@ -187,7 +187,7 @@ extension Value {
 
 @Suite("Generated TOML")
 struct GeneratedTextTests {
-    @Test("whatever way a value is written in, it reads as that value", arguments: Seeds.list(1...4))
+    @Test("a value reads the same in every notation", arguments: Seeds.list(1...4))
     func writtenValuesReadBack(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for number in 0..<150 {
@@ -206,7 +206,7 @@ struct GeneratedTextTests {
     }
 
     @Test(
-        "bytes of any kind are refused with a place, or read; never a crash, never slow",
+        "any bytes are read or refused with a position, without a crash or delay",
         arguments: Seeds.list(1...4))
     func anyBytesAreAnswered(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -12,8 +12,7 @@ struct MistakesTests {
         }
     }
 
-    @Test(
-        "five mistakes in one file are five errors, each with its place, its line and what to write")
+    @Test("five mistakes in one file are five errors, each with its place, line and remedy")
     func fault22_fiveMistakesFiveErrors() {
         let text = """
             [queue]
@@ -48,7 +47,7 @@ struct MistakesTests {
                 """)
     }
 
-    @Test("several lines that are not TOML are all found, and a broken heading blames no line below it")
+    @Test("several lines that are not TOML are all reported, and a broken heading blames no line after it")
     func mistakesOfFormAreAllFound() {
         let problems = MistakesTests.problems(
             "[queue\nmax_sise = 1\n[retry]\njitter = = 1\nintervals = [\"1s\"]\n")
@@ -57,7 +56,7 @@ struct MistakesTests {
     }
 
     @Test(
-        "texts at which the parser's assertions fail are mistakes like others",
+        "texts that trip the parser's assertions are ordinary mistakes",
         arguments: [
             "[a.\n]", "[[a. ]]", "a = { = 1 }", "a.\n", "[\"a\".", "a = [ . ]", "a = { b. = 1 }", "[.a]",
             "a.=1", "= 1",
@@ -68,7 +67,7 @@ struct MistakesTests {
         #expect(problems.first?.position?.line ?? 0 >= 2, "\(problems)")
     }
 
-    @Test("a text that never ends is one mistake")
+    @Test("an unterminated text is one mistake")
     func unterminatedText() {
         #expect(MistakesTests.problems("[agent]\nlog_level = \"\"\"info\n\n\n").map(\.code) == [.syntax])
         #expect(MistakesTests.problems("[spool]\ndirectory = \"a\0b\"\n").map(\.code).contains(.syntax))
@@ -95,7 +94,7 @@ struct MistakesTests {
     }
 
     @Test(
-        "a value of the wrong form says what to write",
+        "the message about a value in a wrong form says what to write",
         arguments: [
             (
                 "[queue]\nmax_size = 10",
@@ -129,7 +128,7 @@ struct MistakesTests {
     }
 
     @Test(
-        "what contradicts something else, or is missing, is said",
+        "contradictory and missing settings are reported",
         arguments: [
             ("[[destination]]\nname = \"a\"", "has no url"),
             ("[[destination]]\nurl = \"https://a\"", "has no name"),
@@ -274,7 +273,7 @@ struct MistakesTests {
     }
 
     @Test(
-        "plain http is allowed to this machine, and by name",
+        "plain http is allowed to this machine, and elsewhere by setting",
         arguments: ["localhost", "127.0.0.1:80", "127.9.9.9", "[::1]:1"])
     func plainHTTPToLoopback(host: String) {
         #expect(MistakesTests.problems("[[destination]]\nname = \"a\"\nurl = \"http://\(host)/x\"").isEmpty)
@@ -283,7 +282,7 @@ struct MistakesTests {
     }
 
     @Test(
-        "hosts that only look like this machine are others",
+        "hosts with names similar to this machine's are other hosts",
         arguments: ["127.0.0.1.example.com", "127.1.example", "localhost.evil"])
     func notLoopback(host: String) {
         #expect(EndpointURL("http://\(host)/")?.isLoopback == false)
@@ -292,7 +291,7 @@ struct MistakesTests {
 
 @Suite("Addresses to listen on")
 struct ListenAddressTests {
-    @Test("an IP address and a port, and nothing else")
+    @Test("an address is an IP address with a port")
     func texts() {
         for text in ["127.0.0.1:9464", "[::1]:9464", "0.0.0.0:0"] {
             #expect(ListenAddress(text)?.description == text)

@@ -11,7 +11,7 @@ struct RuleSettingsTests {
             .settings
     }
 
-    @Test("every action is read, and printed so that it is read as the same")
+    @Test("every action is read, and printed in a form that reads back")
     func everyAction() throws {
         let text = """
             [agent]
@@ -56,7 +56,7 @@ struct RuleSettingsTests {
         #expect(reread.rules[0] == found.rules[0])
     }
 
-    @Test("a mistake is at its place and says what to write")
+    @Test("a mistake has its place and says what to write")
     func mistakes() {
         let all: [(line: String, message: String, column: Int)] = [
             ("discards = true", "no setting discards in [rule.1]; did you mean discard?", 1),
@@ -89,9 +89,7 @@ struct RuleSettingsTests {
         #expect(problems.count == 1 && problems.first?.message.contains("s3cret") == false)
     }
 
-    @Test(
-        "what only the rules' engine finds is put at the character of the expression; where it is escaped, at the text"
-    )
+    @Test("a mistake found by the rule engine is placed at its character; in an escaped text, at the text")
     func placeOfColumn() {
         func place(_ when: String, _ column: Int) -> (Int?, String) {
             let text = RuleSettingsTests.head + "[[rule]]\nname = \"a\"\nwhen = \(when)\ndiscard = true\n"

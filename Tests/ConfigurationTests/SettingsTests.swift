@@ -13,7 +13,7 @@ struct SettingsTests {
         return try Settings.read(texts).settings
     }
 
-    @Test("nothing is needed: without a file the defaults hold")
+    @Test("every setting is optional: without a file the defaults hold")
     func defaultsHold() throws {
         let settings = try SettingsTests.read("")
         #expect(settings == Settings())
@@ -28,7 +28,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "ac02: the interval is one total function",
+        "ac02: the interval accepts every documented form",
         arguments: [
             ("\"off\"", DispatchInterval.off), ("0", .off), ("-1", .off), ("-10000", .off), ("-0.5", .off),
             ("\"0s\"", .off), ("\"-5s\"", .off), ("\"0\"", .off), ("\"1s\"", .every(.seconds(1))),
@@ -41,7 +41,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "ac02: everything else is a mistake, with a hint where a unit is wanting",
+        "ac02: other values are mistakes, with a hint if a unit is missing",
         arguments: [
             "10", "10000", "0.5", "\"999ms\"", "\"86401s\"", "\"10\"", "\"soon\"", "true", "[]", "\"\"",
         ])
@@ -49,7 +49,7 @@ struct SettingsTests {
         #expect(throws: ConfigurationError.self) { try SettingsTests.read("[dispatch]\ninterval = \(text)") }
     }
 
-    @Test("ac02: the command line reads intervals in the same way")
+    @Test("ac02: the command line accepts the same intervals")
     func ac02_intervalOfTheCommandLine() throws {
         #expect(try DispatchInterval(text: "off") == .off)
         #expect(try DispatchInterval(text: "2m") == .every(.seconds(120)))
@@ -86,13 +86,13 @@ struct SettingsTests {
         }
     }
 
-    @Test("a critical delay of nothing needs its switch")
+    @Test("a critical delay of zero needs its switch")
     func zeroDelayNeedsItsSwitch() throws {
         let settings = try SettingsTests.read("[dispatch]\ncritical_delay = 0\nallow_zero_delay = true")
         #expect(settings.dispatch.criticalDelay == .zero)
     }
 
-    @Test("a whole configuration, with all kinds of sections, arrives typed")
+    @Test("a complete configuration with all kinds of sections is read with its types")
     func everythingArrivesTyped() throws {
         let settings = try SettingsTests.read(
             """
@@ -162,7 +162,7 @@ struct SettingsTests {
             ])
     }
 
-    @Test("later files override single settings and add sections; each value knows its line")
+    @Test("later files override single settings and add sections, and each value knows its line")
     func laterFilesOverride() throws {
         let settings = try SettingsTests.read(
             "[queue]\nmax_size = \"20MiB\"\nmax_age = \"2d\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n",
@@ -178,9 +178,7 @@ struct SettingsTests {
         #expect(settings.apps["shop"]?.defaultEventName == "x")
     }
 
-    @Test(
-        "conf.d/*.toml beside the file are read in the order of their names; all mistakes of all files are told"
-    )
+    @Test("conf.d/*.toml are read in order of their names, and all mistakes of all files are reported")
     func partsAreReadInOrder() throws {
         let directory = try TemporaryDirectory()
         func write(_ name: String, _ text: String) throws {
@@ -224,7 +222,7 @@ struct SettingsTests {
             } == true)
     }
 
-    @Test("a file that is too large is refused, not read to its end")
+    @Test("a file that is too large is refused without being read to its end")
     func hugeFileIsRefused() throws {
         let directory = try TemporaryDirectory()
         let file = try #require(fopen("\(directory.path)/spoolship.toml", "w"))
@@ -259,7 +257,7 @@ struct SettingsTests {
         #expect(!shown.contains(secret.suffix(3)), "\(shown)")
     }
 
-    @Test("the comparison at reload says what changed, what is new, what is gone, and what needs a restart")
+    @Test("the comparison at a reload lists changed, new and removed settings, and those that need a restart")
     func comparisonAtReload() throws {
         let before = try SettingsTests.read(
             "[queue]\nmax_size = \"20MiB\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n")
@@ -282,9 +280,7 @@ struct SettingsTests {
         #expect(before.changes(to: moved) == [])
     }
 
-    @Test(
-        "until a restart, what needs one is as it was at the start, in every section; all else is as it is now"
-    )
+    @Test("settings that need a restart keep their value until then, in every section; others change at once")
     func untilARestart() throws {
         let destination = "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n"
         let started = try SettingsTests.read(
@@ -325,7 +321,7 @@ struct SettingsTests {
         #expect(kept.apps["new"]?.read == nil && kept.apps["new"]?.text == .lines)
     }
 
-    @Test("tm10: a container sets a setting only to what a file could, and its origin tells")
+    @Test("tm10: a container sets a setting only to values that a file could, and is shown as the origin")
     func tm10_settingAtRunTime() throws {
         let settings = try SettingsTests.read("[queue]\nmax_size = \"20MiB\"\n")
         let changed = try settings.setting(
@@ -344,7 +340,7 @@ struct SettingsTests {
         }
     }
 
-    @Test("what `check --print` prints reads back as the same settings")
+    @Test("the output of `check --print` reads back as the same settings")
     func printedSettingsReadBack() throws {
         let settings = try SettingsTests.read(
             "[queue]\nmax_size = \"20MiB\"\n[retry]\nintervals = []\njitter = 0.25\n[stats]\nlisten = \"off\"\n[limits]\nevent_names = 0"

@@ -20,14 +20,14 @@ struct ShippedFileTests {
         }
     }
 
-    @Test("etc/spoolship.toml is what the table of settings says (`scripts/generate` writes it)")
+    @Test("etc/spoolship.toml agrees with the table of settings (`scripts/generate` writes it)")
     func shippedFileIsCurrent() throws {
         #expect(
             try ShippedFileTests.text(of: ShippedFileTests.root + "/etc/spoolship.toml")
                 == Settings.shippedFile)
     }
 
-    @Test("as it is shipped, it changes nothing, and says that a destination is wanting")
+    @Test("as shipped it changes nothing, and reports that a destination is missing")
     func shippedFileIsValid() throws {
         let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: Settings.shippedFile)]
         )
@@ -35,7 +35,7 @@ struct ShippedFileTests {
         #expect(loaded.warnings.map(\.code) == [.missing])
     }
 
-    @Test("it is short, and with every line uncommented it is a configuration without a warning")
+    @Test("it is short, and valid without warnings if every line is uncommented")
     func shippedFileIsShort() throws {
         let lines = Settings.shippedFile.split(separator: "\n")
         #expect(lines.count <= 25)
@@ -50,9 +50,7 @@ struct ShippedFileTests {
         #expect(loaded.settings.queue == Settings().queue && loaded.settings.stats == Settings().stats)
     }
 
-    @Test(
-        "with every default of the general sections uncommented, nothing changes: its defaults are the program's"
-    )
+    @Test("its commented defaults are the program's: uncommented, the general sections change nothing")
     func shippedDefaultsAreTheProgramsDefaults() throws {
         var text = ""
         var settings = 0
@@ -102,7 +100,7 @@ struct ShippedFileTests {
         for section in Settings.description { try check(section, heading: section.heading(), prefix: "") }
     }
 
-    @Test("every setting says why one would change it, in one line")
+    @Test("every setting says in one line why one would change it")
     func everySettingIsExplained() {
         func check(_ section: SectionDescription) {
             #expect(!section.why.isEmpty)
@@ -120,7 +118,7 @@ struct ShippedFileTests {
     }
 
     @Test(
-        "the sections and settings of the product's table are all there",
+        "all sections and settings of the product are in the table",
         arguments: [
             "agent": "state_directory log_level log_format shutdown_drain_timeout",
             "spool":

@@ -7,7 +7,7 @@ struct SourceLineTests {
     static let secret = "hunter2-hunter2-hunter2"
 
     @Test(
-        "ac24: the line that is shown beside a mistake hides what may be secret",
+        "ac24: a source line beside a mistake hides what may be secret",
         arguments: [
             "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntokn = \"SECRET\"",
             "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"SECRET",
@@ -31,7 +31,7 @@ struct SourceLineTests {
         #expect(shown.range(of: "hunter2-hunter2") == nil, "\(shown)")
     }
 
-    @Test("what cannot be secret is shown")
+    @Test("harmless values in a source line are shown")
     func harmlessLinesAreShown() throws {
         for line in ["format = \"ndjsn\"", "tls.ca_file = 3", "request_timeout = 30"] {
             let error = #expect(throws: ConfigurationError.self) {
@@ -86,7 +86,7 @@ struct AnyTextTests {
     }
 
     @Test(
-        "any text gives settings or mistakes that say where they are; never a crash",
+        "any text gives settings, or mistakes with positions; never a crash",
         arguments: Seeds.list(20_261_121...20_261_124))
     func fault22_anyTextIsAnswered(seed: UInt64) {
         var random = SplitMix64(seed: seed)

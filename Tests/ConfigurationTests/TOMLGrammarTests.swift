@@ -11,21 +11,21 @@ struct TOMLGrammarTests {
         return TOMLText.read(text, file: "t.toml", sources: sources)
     }
 
-    @Test("what the grammar allows reads as what it means", arguments: TOMLCorpus.valid)
+    @Test("every construct of the grammar reads with its meaning", arguments: TOMLCorpus.valid)
     func validTexts(sample: TOMLCorpus.Valid) {
         let (root, problems) = TOMLGrammarTests.read(sample.text)
         #expect(problems.map(\.text) == [])
         #expect(root.shown == sample.value)
     }
 
-    @Test("what the grammar forbids is a mistake, with its line", arguments: TOMLCorpus.invalid)
+    @Test("every violation of the grammar is a mistake with its line", arguments: TOMLCorpus.invalid)
     func invalidTexts(sample: TOMLCorpus.Invalid) {
         let (root, problems) = TOMLGrammarTests.read(sample.text)
         #expect(problems.first?.code == .syntax, "read as \(root.shown)")
         #expect(problems.first?.position?.line == sample.line, "\(problems.first?.text ?? "")")
     }
 
-    @Test("a text that is printed reads as what it was, whatever character is in it")
+    @Test("a printed text reads back, whatever characters it has")
     func quotedTexts() {
         for scalar in (0...UInt32(0x2FF)).compactMap({ Unicode.Scalar($0) }) {
             let text = "a\(scalar)b"
@@ -38,7 +38,7 @@ struct TOMLGrammarTests {
     }
 
     @Test(
-        "bytes that are not UTF-8 are refused with their place, not changed",
+        "invalid UTF-8 is refused with its position, not replaced",
         arguments: TOMLCorpus.notUTF8.indices)
     func bytesThatAreNotUTF8(index: Int) throws {
         let sample = TOMLCorpus.notUTF8[index]

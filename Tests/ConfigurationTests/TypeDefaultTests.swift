@@ -19,7 +19,7 @@ struct TypeDefaultTests {
 
         """
 
-    @Test("a bucket gets large objects in zstd, and `check --print` says whose default that is")
+    @Test("a bucket gets large objects in zstd, and `check --print` shows the origin of that default")
     func bucket() throws {
         let settings = try read(archive)
         let dispatch = settings.dispatch(for: settings.destinations[0])
@@ -35,7 +35,7 @@ struct TypeDefaultTests {
     }
 
     @Test(
-        "what is written, for the destination or for all, stands above it; also where a container writes it")
+        "written settings, for the destination or for all, override a type's defaults, also from a container")
     func written() throws {
         let settings = try read(
             "dispatch.interval = \"9s\"\ndispatch.batch_events = 70\n\(archive)compression = \"gzip\"\n")
@@ -51,7 +51,7 @@ struct TypeDefaultTests {
     }
 
     @Test(
-        "what a service takes holds whatever `[dispatch]` says", arguments: [("app_center", 50), ("ga4", 25)])
+        "limits of a service hold whatever `[dispatch]` says", arguments: [("app_center", 50), ("ga4", 25)])
     func limits(format: String, most: Int) throws {
         let text = """
             dispatch.batch_most_events = 3000

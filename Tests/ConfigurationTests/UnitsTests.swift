@@ -17,7 +17,7 @@ struct UnitsTests {
     }
 
     @Test(
-        "what is no duration is refused",
+        "invalid durations are refused",
         arguments: ["", "6", "6 s", "s", "6x", "1.s", "6s ", "--6s", "9999999999999d"])
     func notDurations(text: String) {
         #expect(DurationText.parse(text) == nil)
@@ -37,13 +37,13 @@ struct UnitsTests {
     }
 
     @Test(
-        "what is no size is refused",
+        "invalid sizes are refused",
         arguments: ["", "10", "10M", "10mb", "1.5B", "-1MB", "99999999TiB", "1 MB", "MiB", "1e3B"])
     func notSizes(text: String) {
         #expect(SizeText.parse(text) == nil)
     }
 
-    @Test("what is printed reads back as the same")
+    @Test("printed values read back as the same")
     func printsReadBack() {
         for bytes in [
             0, 1, 999, 1_000, 1_024, 1_000_000, 1_048_576, 10 << 20, 24 << 10, 1 << 47, 123_456_789,

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Configuration
 
-@Suite("Variables of the environment")
+@Suite("Environment variables")
 struct VariablesTests {
     static let variables = [
         "HOST": "collector.example.com", "EMPTY": "", "TOKEN": "hunter2-hunter2-hunter2", "SIZE": "20MiB",
@@ -34,7 +34,7 @@ struct VariablesTests {
         #expect(try VariablesTests.argument(text) == value)
     }
 
-    @Test("sizes, lists and tables take them as well; keys do not")
+    @Test("sizes, lists and tables can contain variables; keys cannot")
     func everyStringIsFilled() throws {
         let settings = try VariablesTests.read(
             """
@@ -53,7 +53,7 @@ struct VariablesTests {
     }
 
     @Test(
-        "a variable that is not set, or no variable, is a mistake with its place",
+        "an unset or invalid variable is a mistake with its place",
         arguments: [
             ("${NONE}", "the environment has no variable NONE; set it, or write ${NONE:-text} for a default"),
             ("a${", "${ without }; write $${ for a literal ${"), ("${}", "${} names no variable"),
@@ -71,7 +71,7 @@ struct VariablesTests {
     }
 
     @Test(
-        "ac24: what a variable holds is in no message, whatever setting it was put in",
+        "ac24: the value of a variable appears in no message, whatever setting it was used in",
         arguments: [
             "[agent]\nlog_level = \"${TOKEN}\"", "[queue]\nmax_size = \"${TOKEN}\"",
             "[dispatch]\ninterval = \"${TOKEN}\"",
@@ -98,7 +98,7 @@ struct VariablesTests {
         #expect(!shown.contains("hunter2"))
     }
 
-    @Test("what a container sets is no place for variables")
+    @Test("values of containers have no variables")
     func containersReadNoVariables() throws {
         #expect(throws: ConfigurationError.self) {
             try Settings().setting(

@@ -15,7 +15,7 @@ private func twoCountries(_ address: String) -> CountryCode? {
 
 @Suite("Members added from the machine and the settings")
 struct AdditionTests {
-    @Test("ac22: the device travels, with the time zone's offset at the event's own time")
+    @Test("ac22: the device is added, with the time zone's offset at the event's own time")
     func ac22_device() throws {
         var options = EventOptions()
         options.session.mode = .off
@@ -53,9 +53,7 @@ struct AdditionTests {
         #expect(!(try #require(reading.read(#"{"name":"a"}"#).output).contains("device")))
     }
 
-    @Test(
-        "ac23: the event's own country, the one set, the app's, the one of its address; and the address taken out"
-    )
+    @Test("ac23: the country is the event's, the one set, the app's or that of its address, which is removed")
     func ac23_order() throws {
         var options = EventOptions()
         options.session.mode = .off

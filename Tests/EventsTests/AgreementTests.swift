@@ -21,7 +21,7 @@ struct AgreementTests {
     }
 
     @Test(
-        "random documents are accepted and refused as by Foundation's JSONSerialization, differences explained"
+        "random documents are accepted and refused as by Foundation's JSONSerialization, with known exceptions"
     )
     func foundationAgrees() {
         var documents = JSONDocuments(seed: UInt64(AgreementTests.documents))
@@ -53,7 +53,7 @@ struct AgreementTests {
         )
     }
 
-    @Test("what is not changed travels byte for byte: output without additions is the input")
+    @Test("without additions the output equals the input, byte for byte")
     func outputIsInputPlusAdditions() throws {
         var options = EventOptions()
         options.defaults.limits = EventLimits()

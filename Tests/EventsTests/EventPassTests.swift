@@ -18,7 +18,7 @@ func kept(_ output: String?) throws -> String {
 
 @Suite("The pass over a line")
 struct EventPassTests {
-    @Test("members are added before the closing bracket, the rest travels byte for byte")
+    @Test("members are added before the closing bracket, and all other bytes are unchanged")
     func additions() throws {
         var reading = Reading()
         let line =
@@ -32,7 +32,7 @@ struct EventPassTests {
         #expect(output.utf8.count <= line.utf8.count + reading.pass.maxAddition)
     }
 
-    @Test("ids grow from event to event, across milliseconds and clocks set back")
+    @Test("ids increase from event to event, across milliseconds and clocks set back")
     func idsGrow() throws {
         var reading = Reading()
         var last = UUIDv7(high: 0, low: 0)
@@ -46,7 +46,7 @@ struct EventPassTests {
         }
     }
 
-    @Test("ids count on across every carry")
+    @Test("ids increment correctly across every carry")
     func idsCarry() {
         struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
         var ones = Ones()
@@ -66,7 +66,7 @@ struct EventPassTests {
         }
     }
 
-    @Test("what the event says of itself stays")
+    @Test("members that the event has stay")
     func ownMembersStay() throws {
         var reading = Reading()
         let line =
@@ -82,7 +82,7 @@ struct EventPassTests {
         #expect(reading.pass.counts.oddities.allSatisfy { $0 == 0 })
     }
 
-    @Test("what cannot be an id, a session or a time is taken out and counted; null is not")
+    @Test("an invalid id, session or time is removed and counted; null is not")
     func wrongTypesAreCounted() throws {
         var reading = Reading()
         for (place, value) in ["true", "{}", "[1]", #""""#].enumerated() {
@@ -101,7 +101,7 @@ struct EventPassTests {
         #expect(reading.pass.counts.oddities == before.oddities)
     }
 
-    @Test("null, empty and unreadable members count as not there")
+    @Test("null, empty and unreadable members count as absent")
     func emptyMembersAreReplaced() throws {
         var reading = Reading()
         let line =
@@ -112,7 +112,7 @@ struct EventPassTests {
         #expect(reading.pass.counts[.replacedApp] == 0 && reading.pass.counts[.unknownCountry] == 0)
     }
 
-    @Test("the directory says whose an event is")
+    @Test("the app is that of the directory")
     func appsCannotPretend() throws {
         var reading = Reading()
         let line = #"{"app":"bank","name":"a"}"#
@@ -120,9 +120,7 @@ struct EventPassTests {
         #expect(reading.pass.counts[.replacedApp] == 1)
     }
 
-    @Test(
-        "of members with equal names the last one counts, however it is spelled, and the others are taken out"
-    )
+    @Test("of members with equal names the last one counts, in any spelling, and the others are removed")
     func repeatedMembers() throws {
         var reading = Reading()
         let line =
@@ -133,7 +131,7 @@ struct EventPassTests {
         #expect(reading.pass.counts[.repeatedMember] == 3)
     }
 
-    @Test("country: either case in, capitals out; what is none is taken out and the app's is added")
+    @Test("a country in any case is capitalised; an invalid one is removed and the app's is added")
     func ac23_country() throws {
         var options = EventOptions()
         options.defaults.country = CountryCode("de")
@@ -151,7 +149,7 @@ struct EventPassTests {
             CountryCode("It")?.description == "IT" && CountryCode("UK") == nil && CountryCode("ITA") == nil)
     }
 
-    @Test("an object without a name is a record: it gets the app's default name, its own data stays")
+    @Test("an object without a name is a record: it gets the app's default name, and its data stays")
     func names() throws {
         var options = EventOptions()
         options.apps["shop"] = AppSettings()
@@ -168,7 +166,7 @@ struct EventPassTests {
         #expect(named.pass.counts.records == 6 && named.pass.counts[.unusableName] == 2)
     }
 
-    @Test("carriage returns between tokens are left out; strings keep their escaped line breaks")
+    @Test("carriage returns between tokens are removed; escaped line breaks in strings stay")
     func carriageReturns() throws {
         var reading = Reading()
         let text = "\r{\r  \"name\" :\r \"a\\nb\",\r\t\"properties\": {\r\"k\"\r:\r[1,\r2]\r}\r}\r  "
@@ -183,7 +181,7 @@ struct EventPassTests {
         #expect(verdict.kind == .quarantined && reading.pass.problem?.reason == .cutShort)
     }
 
-    @Test("one bad line never takes its neighbours along")
+    @Test("a bad line does not affect its neighbours")
     func fault20_badLinesAmongGoodOnes() {
         var reading = Reading()
         var block: [UInt8] = []
@@ -210,7 +208,7 @@ struct EventPassTests {
         #expect(kinds == bad.flatMap { _ in [.accepted, .quarantined, .blank] })
     }
 
-    @Test("reasons of quarantine")
+    @Test("each kind of bad line has its reason")
     func reasons() {
         var options = EventOptions()
         options.defaults.repairsUTF8 = false
@@ -228,7 +226,7 @@ struct EventPassTests {
         #expect(reading.pass.problem == Problem(reason: .notUTF8, limit: nil, detail: "not UTF-8 at byte 9"))
     }
 
-    @Test("data layer pushes are no events")
+    @Test("data layer pushes are not events")
     func dataLayer() {
         var reading = Reading()
         #expect(reading.read(#"{"type":"data_layer","x":1}"#).verdict.kind == .dataLayer)

@@ -1,10 +1,10 @@
 @testable import Events
 import Testing
 
-@Suite("JSON by RFC 8259: corners, each with its result")
+@Suite("JSON by RFC 8259: corner cases and results")
 struct JSONCornerTests {
     @Test(
-        "accepted",
+        "valid JSON is accepted",
         arguments: [
             #"{}"#, #" {} "#, "\t{\"a\"\t:\t1\t}\t", "\r{\"a\":1\r}\r", #"{"a":1,"b":2}"#, #"{"":0}"#,
             #"{"a":{}}"#,
@@ -32,7 +32,7 @@ struct JSONCornerTests {
     }
 
     @Test(
-        "refused, and where",
+        "invalid JSON is refused, with the position",
         arguments: [
             // Structure.
             ("", .blank, 0), ("   ", .blank, 3), ("\r", .blank, 1), ("{", .cutShort, 1),
@@ -101,7 +101,7 @@ struct JSONCornerTests {
     }
 
     @Test(
-        "bytes that are not UTF-8, and where",
+        "invalid UTF-8 is refused, with the position",
         arguments: [
             [0x80], [0xBF], [0xFF], [0xFE], [0xC0, 0x80], [0xC1, 0xBF], [0xE0, 0x80, 0x80],
             [0xE0, 0x9F, 0xBF],
@@ -123,7 +123,7 @@ struct JSONCornerTests {
         }
     }
 
-    @Test("every Unicode scalar is accepted as it is, and escaped")
+    @Test("every Unicode scalar is accepted, plain and escaped")
     func y_everyScalar() {
         for value in UInt32(0x80)...0x10FFFF {
             guard let scalar = Unicode.Scalar(value), value < 0x3000 || value % 17 == 0 || value & 0xFF > 0xF0
@@ -155,7 +155,7 @@ struct JSONCornerTests {
         #expect(failure("{\"properties\":\(nested(64))}")?.code == .tooDeep)
     }
 
-    @Test("each failure has a sentence, and the place in it")
+    @Test("each failure has a sentence with the position")
     func messages() {
         for code in ScanFailure.Code.allCases where code != .blank {
             #expect(ScanFailure(code: code, byte: 4711).message.contains("4711"))

@@ -54,7 +54,7 @@ struct LimitTests {
         }
     }
 
-    @Test("ac19: names of 256 units are whole, of 257 are not", arguments: all)
+    @Test("ac19: names of 256 units stay whole, of 257 are truncated", arguments: all)
     func ac19_nameLength(consequence: LimitConsequence) throws {
         var reading = Reading(
             options {
@@ -69,7 +69,7 @@ struct LimitTests {
         }
     }
 
-    @Test("ac19: keys and values of 125 units are whole, of 126 are not", arguments: all)
+    @Test("ac19: keys and values of 125 units stay whole, of 126 are truncated", arguments: all)
     func ac19_propertyLengths(consequence: LimitConsequence) throws {
         var reading = Reading(
             options {
@@ -92,7 +92,7 @@ struct LimitTests {
         }
     }
 
-    @Test("ac19: a surrogate pair at the boundary is left out whole, as a character and escaped")
+    @Test("ac19: a surrogate pair at the boundary is removed as a whole, plain or escaped")
     func ac19_pairsAreNeverCut() throws {
         var reading = Reading(options { _ in })
         for pair in ["😀", "\\ud83d\\ude00"] {
@@ -109,7 +109,7 @@ struct LimitTests {
         }
     }
 
-    @Test("ac19: 20 properties are kept, of 21 the first 20 in document order", arguments: all)
+    @Test("ac19: 20 properties are kept; of 21 the first 20 in document order", arguments: all)
     func ac19_properties(consequence: LimitConsequence) throws {
         var reading = Reading(options { $0.properties.consequence = consequence })
         func line(_ count: Int) -> String {
@@ -120,9 +120,7 @@ struct LimitTests {
         try check(.properties, consequence, &reading, within: line(20), beyond: line(21), cut: line(20))
     }
 
-    @Test(
-        "ac19: equal keys after cutting: one, in the first one's place with the last value, and then the 20 are counted"
-    )
+    @Test("ac19: of keys that become equal by truncation one stays, in the first place with the last value")
     func ac19_equalKeysMerge() throws {
         var reading = Reading(options { _ in })
         let long = String(repeating: "k", count: 125)
@@ -142,7 +140,7 @@ struct LimitTests {
     }
 
     @Test(
-        "ac19: what is at a limit is not counted, what is allowed is counted once an event, and a list is no object"
+        "ac19: values at a limit are not counted, allowed excess is counted once an event, a list is no object"
     )
     func ac19_exactly() throws {
         var reading = Reading(
@@ -169,7 +167,7 @@ struct LimitTests {
         #expect(try kept(reading.read(list).output) == #"{"name":"a","properties":["abcd","abcd"]}"#)
     }
 
-    @Test("ac19: cuts against a plain model, on random documents")
+    @Test("ac19: truncation agrees with a plain model, on random documents")
     func ac19_againstModel() throws {
         var random = SplitMix64(seed: Seeds.one(19))
         for round in 0..<3000 {
@@ -221,7 +219,9 @@ struct LimitTests {
         }
     }
 
-    @Test("ac19: 200 names an app and UTC day, the 201st is refused, known ones go on", arguments: all)
+    @Test(
+        "ac19: 200 names an app and UTC day are accepted, the 201st is refused, and known ones continue",
+        arguments: all)
     func ac19_eventNames(consequence: LimitConsequence) throws {
         var reading = Reading(options { $0.eventNames.consequence = consequence })
         func name(_ index: Int) -> String { #"{"name":"name number \#(index)"}"# }
@@ -260,7 +260,7 @@ struct LimitTests {
     }
 
     @Test(
-        "limits cut no text that patterns search; the note of a cut names no property that may be content"
+        "limits truncate no text that patterns search, and the note of a truncation names no secret property"
     )
     func hidden() {
         var reading = Reading(options { $0 = .appCenter })
@@ -280,7 +280,7 @@ struct LimitTests {
         }
     }
 
-    @Test("of very many apps those that were not read for longest are forgotten, and their names with them")
+    @Test("of too many apps those read longest ago are forgotten, with their names")
     func appsAreBounded() {
         var reading = Reading(options { $0.eventNames.value = 10 })
         var kept: Set<String> = []
@@ -306,7 +306,7 @@ struct LimitTests {
         #expect(kept == Set(reading.pass.nameCounts.keys.map { "names/\($0)" }))
     }
 
-    @Test("nothing is cut by default; 0 turns a limit off")
+    @Test("nothing is truncated by default, and 0 switches a limit off")
     func ac19_off() throws {
         var reading = Reading(options { $0 = EventLimits() })
         let long = String(repeating: "x", count: 5000)
@@ -317,7 +317,7 @@ struct LimitTests {
         #expect(reading.pass.counts == EventCounts())
     }
 
-    @Test("properties that are absent, null, empty, or no object travel as they are")
+    @Test("properties that are absent, null, empty or no object are unchanged")
     func ac20_otherProperties() throws {
         var reading = Reading()
         for properties in ["null", "{}", "{ }", "[1,2]", #""text""#, "7"] {

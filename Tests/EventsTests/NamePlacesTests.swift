@@ -4,7 +4,7 @@ import Testing
 @testable import Events
 
 /// Names found again at their place are not searched for their end: a scanner that remembers must say what a new one says.
-@Suite("Names at their places: lines after lines, and each by itself")
+@Suite("A scanner reused for many lines")
 struct NamePlacesTests {
     /// All that a scanner says of a line.
     private struct Reading: Equatable {
@@ -58,9 +58,7 @@ struct NamePlacesTests {
         return ("{" + members.joined(separator: ",") + "}", Set(names).count < names.count)
     }
 
-    @Test(
-        "a scanner that has read other lines says of each line what a new one says; repeated properties are found"
-    )
+    @Test("a scanner that has read other lines gives the results of a new one, and finds repeated properties")
     func remembersNothingWrong() {
         let seed = Seeds.one(8)
         var random = SplitMix64(seed: seed)
@@ -119,8 +117,7 @@ struct NamePlacesTests {
         #expect(accepted > 6_000)
     }
 
-    @Test(
-        "a name read before means the address as soon as it is configured, and nothing when it no longer is")
+    @Test("a remembered name means the address exactly while it is configured")
     func addressIsKnownAtOnce() {
         var scanner = JSONScanner()
         let line = Array(#"{"ip":"192.0.2.1"}                    "#.utf8) + [UInt8.lineFeed]

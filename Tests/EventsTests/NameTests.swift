@@ -2,7 +2,7 @@ import Testing
 
 @testable import Events
 
-@Suite("Names: those the agent knows, and those of a day")
+@Suite("Known names, and names of the day")
 struct NameTests {
     private func present(_ name: [UInt8], after: Int) -> UInt64 {
         let line =
@@ -18,7 +18,7 @@ struct NameTests {
     }
 
     @Test(
-        "each name that the agent reads is known, wherever it stands; with one byte changed, less or more it is not"
+        "each name that the agent reads is recognised anywhere, and not with a byte changed, missing or added"
     )
     func knownNames() {
         let names = MemberName.allCases.filter { !$0.spelling.isEmpty }
@@ -44,7 +44,7 @@ struct NameTests {
         }
     }
 
-    @Test("names of every length that differ in one byte are counted apart, and found again")
+    @Test("names of every length that differ in one byte are counted separately, and found again")
     func distinctNames() {
         var names = DistinctNames(seed: 7)
         var texts: [[UInt8]] = []
@@ -66,9 +66,7 @@ struct NameTests {
         }
     }
 
-    @Test(
-        "the names of a day survive a restart; what is cut short gives back its whole names; no names are nothing"
-    )
+    @Test("the names of a day survive a restart; truncated memory gives its whole names")
     func savedNames() {
         var names = DistinctNames(seed: 7)
         let none = names.saved()
@@ -91,7 +89,7 @@ struct NameTests {
         }
     }
 
-    @Test("of all pairs of bytes those are countries that are two letters, assigned to one")
+    @Test("of all pairs of bytes exactly the assigned countries are valid")
     func countries() {
         var found = 0
         for first in UInt8.min...UInt8.max {
@@ -106,9 +104,7 @@ struct NameTests {
         #expect(found == 249 * 4)
     }
 
-    @Test(
-        "properties whose names begin alike, or are of eight bytes and more, are told apart; equal ones are found"
-    )
+    @Test("properties with a common beginning, or of eight bytes and more, are distinguished")
     func repeatedProperties() {
         for length in 0...20 {
             let name = String(repeating: "n", count: length)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Priority of an event")
 struct EventPriorityTests {
     @Test(
-        "ac26: a forcing rule, the event's own word, a rule, the default; unknown words are normal, and counted"
+        "ac26: a forcing rule wins, then the event's own value, a rule, the default; unknown values are normal"
     )
     func ac26_order() {
         var options = EventOptions()
@@ -42,7 +42,7 @@ struct EventPriorityTests {
         #expect(bank.read(#"{"name":"x","priority":"critical"}"#).verdict.priority == .normal)
     }
 
-    @Test("ac26: crash records are critical; who may not be critical is not, whatever it says")
+    @Test("ac26: crash records are critical, but not from an app that may not be critical")
     func ac26_crashAndMayBeCritical() {
         var own = Reading()
         #expect(own.read(#"{"name":"x","type":"crash"}"#).verdict.priority == .critical)

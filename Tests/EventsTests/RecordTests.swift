@@ -7,7 +7,7 @@ import TimeZones
 
 @testable import Events
 
-@Suite("Records: objects that were not written for us")
+@Suite("Records: objects written for other programs")
 struct RecordTests {
     private func options(_ change: (inout AppSettings) -> Void = { _ in }) throws -> EventOptions {
         var options = EventOptions()
@@ -47,7 +47,7 @@ struct RecordTests {
         if known.time != nil { #expect(second.eventTime == time ?? Reading.now, "\(line)") }
     }
 
-    @Test("no name, time or severity is made of members that tags hide; others take their place")
+    @Test("no name, time or severity is derived from hidden members; other members replace them")
     func hiddenSources() throws {
         var reading = Reading(
             try options {
@@ -79,7 +79,7 @@ struct RecordTests {
         #expect(reading.read(line).output?.contains(#""name":"SECRET""#) == true)
     }
 
-    @Test("docs/existing-logs.md has a row for each logger, with its time and severity, and no other rows")
+    @Test("docs/existing-logs.md has exactly one row for each logger, with its time and severity")
     func page() throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
         let table = page.split(separator: "\n").drop { !$0.hasPrefix("| logger or server ") }.dropFirst(2)
@@ -93,7 +93,7 @@ struct RecordTests {
         }
     }
 
-    @Test("a record that was read in place gets its file's path, unless it has one, or the app leaves it out")
+    @Test("a record read in place gets its file's path, unless it has one or the app omits it")
     func filePath() throws {
         func output(_ line: String, path: String, adds: Bool = true) throws -> String {
             var reading = Reading(try options { $0.addsFilePath = adds })
@@ -111,7 +111,7 @@ struct RecordTests {
         #expect(try !output(#"{"name":"n","timestamp":1795168800123}"#, path: "/l").contains("log.file.path"))
     }
 
-    @Test("docs/existing-logs.md names the members in which time and severity are found, in their order")
+    @Test("docs/existing-logs.md lists the members with time and severity, in their order")
     func pageOfMembers() throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
         for (start, end, members) in [
@@ -128,7 +128,7 @@ struct RecordTests {
         }
     }
 
-    @Test("a thousand apps with members of their own: each finds its time, and none another's")
+    @Test("a thousand apps with their own members: each finds its own time only")
     func manyMembers() throws {
         var options = EventOptions()
         for number in 0..<1000 {
@@ -153,7 +153,7 @@ struct RecordTests {
         }
     }
 
-    @Test("words and numbers under the members that mean something of their own")
+    @Test("words and numbers of severity members are understood")
     func meanings() throws {
         for (line, level) in [
             (#"{"level":"DEBUG-4"}"#, "trace"), (#"{"level":"INFO+2"}"#, "info"),
@@ -170,7 +170,7 @@ struct RecordTests {
         }
     }
 
-    @Test("docs/existing-logs.md says what each word and number means, in the order of the six levels")
+    @Test("docs/existing-logs.md lists the meaning of each word and number, in the order of the six levels")
     func pageOfLevels() throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
         let rows = page.split(separator: "\n").drop { !$0.hasPrefix("| level | words") }.dropFirst(2).prefix(
@@ -200,9 +200,7 @@ struct RecordTests {
         let line: String
     }
 
-    @Test(
-        "lines that real programs wrote: their own time and severity, by what docs/existing-logs.md says to set"
-    )
+    @Test("lines of real programs get their own time and severity with the settings in docs/existing-logs.md")
     func realLines() throws {
         let path = "\(GoldenFile.root)/Tests/EventsTests/Fixtures/logger-lines.jsonl"
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
@@ -225,7 +223,7 @@ struct RecordTests {
         }
     }
 
-    @Test("what is added: name, timestamp, app, host_name, observed_at, id, and nothing else")
+    @Test("a record gets name, timestamp, app, host_name, observed_at and id, and nothing else")
     func additions() throws {
         var reading = Reading(try options())
         let line = #"{"level":30,"time":1795168800123,"msg":"x"}"#
@@ -237,7 +235,7 @@ struct RecordTests {
                 + #""observed_at":"2026-11-20T10:00:00.000Z","id":"\#(id)"}"# + "\n")
     }
 
-    @Test("members that have our names are data, and ours give way; the id is record_id then")
+    @Test("members with the agent's names are data, and the agent uses other names: record_id for the id")
     func givingWay() throws {
         var reading = Reading(try options { $0.country = CountryCode("DE") })
         let line =
@@ -264,7 +262,7 @@ struct RecordTests {
         #expect(shared.pass.counts[.replacedApp] == 1)
     }
 
-    @Test("a record keeps what limits would cut from an event")
+    @Test("a record keeps what limits would truncate in an event")
     func noLimits() throws {
         var reading = Reading(try options { $0.limits = .appCenter })
         let members = (0..<60).map { #""m\#($0)":"\#(String(repeating: "x", count: 300))""# }.joined(
@@ -274,7 +272,7 @@ struct RecordTests {
         for index in 0..<500 { #expect(reading.read(#"{"message":"\#(index)"}"#).verdict.kind == .accepted) }
     }
 
-    @Test("kind = \"log\": each object is a record, whatever its name and type are")
+    @Test("kind = \"log\": each object is a record, whatever name and type it has")
     func logKind() throws {
         var reading = Reading(try options { $0.kind = .log })
         for line in [
@@ -301,7 +299,7 @@ struct RecordTests {
         #expect(own.verdict.eventTime == Timestamp(milliseconds: 1_795_165_200_000))
     }
 
-    @Test("the first usable time counts: before 2000 and three days ahead is none")
+    @Test("the first usable time counts; before 2000 or three days ahead is not usable")
     func usableTimes() throws {
         for (line, expected) in [
             (#"{"time":12,"ts":1795168700}"#, 1_795_168_700_000),
@@ -331,7 +329,7 @@ struct RecordTests {
         #expect(output.hasPrefix(#"{"timestamp":"2026-11-20T09:58:20.500Z","x":1,"#), "\(output)")
     }
 
-    @Test("rules go by severity: this and worse")
+    @Test("a rule on severity applies to it and worse ones")
     func severityRules() throws {
         var options = try options()
         options.priorityRules = [PriorityRule(level: .error, priority: .critical)]
@@ -349,7 +347,7 @@ struct RecordTests {
         }
     }
 
-    @Test("a severity, name and time where only the settings know them are written where receivers look")
+    @Test("severity, name and time from configured members are written where receivers expect them")
     func configuredMembers() throws {
         var reading = Reading(
             try options {
@@ -367,7 +365,7 @@ struct RecordTests {
     }
 
     @Test(
-        "bytes that are not UTF-8 become U+FFFD in records; events are quarantined, unless they are asked for"
+        "invalid UTF-8 becomes U+FFFD in records; an event with it is quarantined, unless configured otherwise"
     )
     func bytes() throws {
         var reading = Reading(try options())
@@ -388,7 +386,7 @@ struct RecordTests {
         #expect(reading.pass.counts[.repairedUTF8] == 1 && asked.pass.counts[.repairedUTF8] == 1)
     }
 
-    @Test("a byte order mark at the beginning of any line is no content")
+    @Test("a byte order mark at the beginning of any line is ignored")
     func byteOrderMark() throws {
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         var reading = Reading(try options { $0.text = .lines })
@@ -405,7 +403,7 @@ struct RecordTests {
         #expect(plain.read(bytes: mark.dropLast() + Array("{}\n".utf8)).verdict.kind == .quarantined)
     }
 
-    @Test("text = \"lines\": what is no JSON is the message of a record")
+    @Test("text = \"lines\": a line that is not JSON becomes the message of a record")
     func text() throws {
         var reading = Reading(try options { $0.text = .lines })
         for (line, message) in [
@@ -422,9 +420,7 @@ struct RecordTests {
         #expect(reading.pass.counts[.wrappedText] == 6 && reading.pass.counts[.repairedUTF8] == 1)
     }
 
-    @Test(
-        "no line grows by more than maxAddition says, and what leaves is an object: random lines, settings and bytes"
-    )
+    @Test("no line grows beyond maxAddition, and each result is an object: random lines, settings and bytes")
     func grows() throws {
         var documents = JSONDocuments(seed: 29)
         var random = SplitMix64(seed: Seeds.one(29))
@@ -451,7 +447,7 @@ struct RecordTests {
         }
     }
 
-    @Test("removed addresses are removed from records too, wherever they are")
+    @Test("addresses are removed from records too, wherever they are")
     func addresses() throws {
         var options = try options()
         options.addressMember = "ip"

@@ -57,7 +57,7 @@ private struct SessionReading: ~Copyable {
 
 @Suite("Sessions")
 struct SessionTests {
-    @Test("ac21: automatic: a new producer gets a session, whose start is an event of its own, once")
+    @Test("ac21: automatic: a new producer gets a session, whose start is an event, once")
     func ac21_newProducer() throws {
         var reading = SessionReading(.automatic)
         let first = reading.read()
@@ -75,7 +75,7 @@ struct SessionTests {
         #expect(other.session != id && other.start != nil)
     }
 
-    @Test("a session of year 0 or 9999 and a later change of the mode stop nobody, in all orders")
+    @Test("sessions at extreme times, and a later change of the mode, stop no producer")
     func extremeTimes() {
         let years = [
             "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "1677-09-21T00:12:43Z",
@@ -120,7 +120,7 @@ struct SessionTests {
         #expect(reading.read(after: 20, file: nil).session != dropped.session)
     }
 
-    @Test("ac21: processes of one file have sessions of their own; what names none belongs to the file")
+    @Test("ac21: processes of one file have separate sessions; events without a process belong to the file's")
     func ac21_processes() {
         var reading = SessionReading(.automatic)
         let one = reading.read(#""pid":1"#).session
@@ -145,7 +145,7 @@ struct SessionTests {
         #expect(reading.readOn() == (id, nil))
     }
 
-    @Test("ac21: an event between a session's first and last is one of it")
+    @Test("ac21: an event between a session's first and last event belongs to it")
     func ac21_outOfOrder() {
         var reading = SessionReading(.automatic)
         let id = reading.read().session
@@ -157,7 +157,8 @@ struct SessionTests {
         #expect(reading.pass.counts.sessions == ["automatic": 1])
     }
 
-    @Test("ac21: of each producer the present session and 32 before are remembered, also after a restart")
+    @Test(
+        "ac21: of each producer the current session and 32 earlier ones are remembered, also after a restart")
     func ac21_past() {
         var reading = SessionReading(.manual)
         for index in 0..<40 {
@@ -173,7 +174,7 @@ struct SessionTests {
         }
     }
 
-    @Test("ac21: a session's own id must be a plain text of at most 64 bytes")
+    @Test("ac21: a session's own id must be plain text of at most 64 bytes")
     func ac21_ownIDs() {
         var reading = SessionReading(.manual)
         let longest = String(repeating: "x", count: 64)
@@ -193,7 +194,7 @@ struct SessionTests {
         #expect(automatic.pass.counts.sessions.isEmpty)
     }
 
-    @Test("ac21: memory that was cut short or is another version's gives back what is whole in it")
+    @Test("ac21: memory that was truncated, or is of another version, gives its whole entries")
     func ac21_cutMemory() throws {
         var reading = SessionReading(.manual)
         for index in 0..<3 {
@@ -219,7 +220,7 @@ struct SessionTests {
         #expect(after.read(after: 30).session == nil)
     }
 
-    @Test("ac21: a producer that made room within a block has a new session")
+    @Test("ac21: a producer that was displaced within a block gets a new session")
     func ac21_madeRoomInBlock() {
         var reading = SessionReading(.automatic)
         let id = reading.read().session
@@ -231,7 +232,7 @@ struct SessionTests {
         #expect(again.session != id && reading.readOn() == (again.session, nil))
     }
 
-    @Test("ac21: an event's own session always wins, and starts none of ours")
+    @Test("ac21: an event's own session always wins, and starts none of the agent's")
     func ac21_ownSession() {
         var reading = SessionReading(.automatic)
         #expect(reading.read(#""session_id":"mine""#) == ("mine", nil))
@@ -240,7 +241,7 @@ struct SessionTests {
     }
 
     @Test(
-        "ac21: an event whose session is null belongs to none, in every mode; a start's null counts as missing"
+        "ac21: an event with a null session has none, in every mode; null in a session start counts as absent"
     )
     func ac21_nullSession() throws {
         for mode in [SessionMode.automatic, .manual, .off] {
@@ -254,7 +255,7 @@ struct SessionTests {
         }
     }
 
-    @Test("ac21: late events are given the session of their time, a day back; beyond that none")
+    @Test("ac21: late events get the session of their time, up to a day back")
     func ac21_lateEvents() {
         var reading = SessionReading(.automatic)
         func at(_ seconds: Int) -> String {
@@ -279,7 +280,7 @@ struct SessionTests {
         #expect(reading.read(file: [5]).start == nil)
     }
 
-    @Test("ac21: a session that began while the clock was ahead ends when it is set right")
+    @Test("ac21: a session that began while the clock was ahead ends when it is corrected")
     func ac21_clockAhead() {
         var reading = SessionReading(.automatic)
         reading.now = reading.now + .seconds(86_400)
@@ -292,7 +293,7 @@ struct SessionTests {
         #expect(reading.read(after: 1) == (right.session, nil))
     }
 
-    @Test("ac21: sessions are durable; an announced start is not announced again after a restart")
+    @Test("ac21: sessions are durable, and a start is not announced again after a restart")
     func ac21_restart() {
         var before = SessionReading(.automatic)
         let old = before.read().session
@@ -309,7 +310,7 @@ struct SessionTests {
         #expect(after.read(after: 60, wasClosed: true).session != id)
     }
 
-    @Test("a line that is read twice before it is written announces its session all the same")
+    @Test("a line that is read twice before it is written still announces its session")
     func announcedOnlyWhenWritten() {
         var reading = SessionReading(.automatic)
         var random = SplitMix64(seed: 2)
@@ -334,7 +335,7 @@ struct SessionTests {
         }
     }
 
-    @Test("ac21: manual: no session until one is started, by an event or by command")
+    @Test("ac21: manual: no session until one is started, by an event or a command")
     func ac21_manual() throws {
         var reading = SessionReading(.manual)
         #expect(reading.read() == (nil, nil))
@@ -366,7 +367,8 @@ struct SessionTests {
         #expect(after.read(#""pid":7"#).session == commanded)
     }
 
-    @Test("ac21: automatic: a start_session event and the command begin none; off: there is none")
+    @Test(
+        "ac21: automatic: neither a start_session event nor the command starts a session; off: there is none")
     func ac21_automaticIgnoresStarts() {
         var reading = SessionReading(.automatic)
         let id = reading.read().session
@@ -383,7 +385,7 @@ struct SessionTests {
         #expect(off.read(#""session_id":"x""#).session == "x")
     }
 
-    @Test("ac21: at most 1,024 producers are remembered; an app's flood does not push out the others'")
+    @Test("ac21: at most 1,024 producers are remembered, and an app's flood does not displace others")
     func ac21_bounded() {
         var reading = SessionReading(.automatic)
         let flood = reading.source
@@ -403,7 +405,7 @@ struct SessionTests {
         #expect(reading.pass.takeMemory().values.contains { $0 == nil })
     }
 
-    @Test("while tags hide what tells sessions apart, nothing of them is stored, and what was is removed")
+    @Test("while tags hide what distinguishes sessions, none is stored, and stored ones are removed")
     func hiddenMemory() {
         var reading = SessionReading(.manual)
         _ = reading.read(#""type":"start_session","session_id":"SECRET","process":"SECRET""#)
@@ -417,7 +419,7 @@ struct SessionTests {
         #expect(reading.read(#""process":"SECRET2""#).session == "SECRET2")
     }
 
-    @Test("sessions against a plain model, on random events")
+    @Test("sessions agree with a plain model, on random events")
     func againstModel() {
         var random = SplitMix64(seed: Seeds.one(21))
         for round in 0..<200 {
@@ -438,9 +440,7 @@ struct SessionTests {
         }
     }
 
-    @Test(
-        "a session that is forgotten by its id or its process begins anew, and nothing of it is stored; others go on"
-    )
+    @Test("a session forgotten by id or process begins again, and nothing of it is stored; others continue")
     func forgotten() throws {
         var reading = SessionReading(.automatic)
         let mine = try #require(reading.read(#""process":"4711""#).session)

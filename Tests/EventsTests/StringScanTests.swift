@@ -45,7 +45,7 @@ struct StringScanTests {
         }
     }
 
-    @Test("sequences of up to four bytes, right and wrong, at every kind of place in a block")
+    @Test("sequences of up to four bytes, valid and invalid, at every kind of position in a block")
     func sequences() {
         var scanner = JSONScanner()
         let edges: [UInt8] = [
@@ -71,7 +71,7 @@ struct StringScanTests {
         }
     }
 
-    @Test("random texts: scripts, escapes, surrogates, faults, near the end of the block and far from it")
+    @Test("random texts: scripts, escapes, surrogates, errors, near and far from the end of the block")
     func textsByChance() {
         let seed = Seeds.one(6)
         var random = SplitMix64(seed: seed)

@@ -45,9 +45,7 @@ struct TextFormatRecordTests {
         #expect(record["app"] == "shop")
     }
 
-    @Test(
-        "a line that is none of the format is the message of a record, and counted with the place where it stops"
-    )
+    @Test("a line that does not match is the message of a record, counted with the position of the mismatch")
     func unmatched() throws {
         var reading = Reading(try options { format, _ in format.parse = "nginx" })
         let (verdict, output) = reading.read("hello")
@@ -60,7 +58,7 @@ struct TextFormatRecordTests {
         #expect(counts.texts["shop"]?.last == TextFailure(column: 1, expected: " - "))
     }
 
-    @Test("with unmatched = quarantine such a line is kept, and says where it stops")
+    @Test("with unmatched = quarantine such a line is quarantined, with the position of the mismatch")
     func quarantined() throws {
         var reading = Reading(
             try options { format, settings in
@@ -72,7 +70,7 @@ struct TextFormatRecordTests {
         #expect(reading.read(Self.access).verdict.kind == .accepted)
     }
 
-    @Test("while members are hidden by path, a line of no format is withheld, and the whole line is not kept")
+    @Test("while paths hide members, a line that does not match is withheld, and not stored as a whole")
     func hidden() throws {
         var reading = Reading(
             try options { format, _ in
@@ -87,7 +85,7 @@ struct TextFormatRecordTests {
     }
 
     @Test(
-        "behind a line that ends before a hidden value no object leaves, in an app with a format either",
+        "after a line that ends before a hidden value no object is sent, also in an app with a format",
         arguments: [true, false])
     func hiddenValue(isParsed: Bool) throws {
         var reading = Reading(
@@ -115,7 +113,7 @@ struct TextFormatRecordTests {
         #expect(record["severity"] == "error")
     }
 
-    @Test("first_line joins lines of text that are not parsed, and leaves lines of JSON alone")
+    @Test("first_line joins lines of text that are not parsed, and leaves JSON lines alone")
     func firstLine() throws {
         var reading = Reading(try options { format, _ in format.firstLine = #"^(\d{4}-|\{)"# })
         let (verdict, output) = reading.read(bytes: Array("2026-11 a\n b\n{\"x\":1}\n".utf8))
@@ -124,7 +122,7 @@ struct TextFormatRecordTests {
         #expect(try object(reading.read("{\"x\":1}").output)["x"] == 1)
     }
 
-    @Test("the object in the member that json_in names is the record; another line stays as it is")
+    @Test("the object in the member that json_in names is the record; other lines are unchanged")
     func inner() throws {
         var reading = Reading(try options { format, _ in format.parse = "json_in:log" })
         let line = #"{"log":"{\"level\":\"warn\",\"a\":1}\n","time":"2026-11-20T09:59:00Z"}"#
@@ -138,7 +136,7 @@ struct TextFormatRecordTests {
         #expect(reading.pass.counts.texts["shop"]?.notParsed == 1)
     }
 
-    @Test("a line that begins as JSON and is none is counted, where lines are JSON")
+    @Test("a line that begins like JSON and is invalid is counted, in an app with JSON lines")
     func brokenJSON() throws {
         var reading = Reading(try options { _, _ in })
         _ = reading.read(#"{"level":30,"msg":"cut"#)
@@ -148,7 +146,7 @@ struct TextFormatRecordTests {
     }
 
     @Test(
-        "times of text logs are usable in JSON",
+        "times of text logs are valid in JSON",
         arguments: [
             #""20/Nov/2026:09:59:00 +0000""#, #""Fri Nov 20 09:59:00 2026""#, #""Nov 20 09:59:00""#,
             #""20261120T095900Z""#, #""Fri, 20 Nov 2026 09:59:00 GMT""#, #""2026-11-20 09:59:00.000 Z""#,

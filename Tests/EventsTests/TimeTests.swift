@@ -12,7 +12,7 @@ struct EventTimeTests {
         Array(text.utf8).withUnsafeBufferPointer { TimestampText.parseNumber($0)?.nanoseconds }
     }
 
-    @Test("RFC 3339")
+    @Test("RFC 3339 times are read")
     func rfc3339() {
         let second: Int64 = 1_000_000_000
         for (text, expected) in [
@@ -41,7 +41,7 @@ struct EventTimeTests {
         }
     }
 
-    @Test("each day of 1600 to 2400 is written and read alike, and counts on by one")
+    @Test("each day from 1600 to 2400 is written and read back, and follows the previous one")
     func calendar() {
         var expected = Int64(LocalDate(year: 1600, month: 1, day: 1).dayNumber)
         for year in 1600...2400 {
@@ -92,9 +92,7 @@ struct EventTimeTests {
         }
     }
 
-    @Test(
-        "ac12: exactly 25 days old is kept, a nanosecond older expires; three days ahead is kept, more is quarantined"
-    )
+    @Test("ac12: exactly 25 days old is kept, older expires; three days ahead is kept, more is quarantined")
     func ac12_boundaries() {
         var reading = Reading()
         for (time, kind) in [
@@ -112,9 +110,7 @@ struct EventTimeTests {
         #expect(reading.pass.problem?.reason == .timeAhead)
     }
 
-    @Test(
-        "while the clock is not synchronised nothing expires or lies ahead; a backfill never expires"
-    )
+    @Test("while the clock is not synchronised nothing expires or lies ahead; a backfill never expires")
     func fault21_clockNotSynchronised() {
         var reading = Reading()
         var backfill = Reading(isBackfill: true)

@@ -6,9 +6,7 @@ import Testing
 
 @Suite("Times of events: the quick reader and the parser")
 struct TimestampReaderTests {
-    @Test(
-        "both say the same of right texts, of mutated ones, and of the ends of what a time can say, in any order"
-    )
+    @Test("both agree on valid and mutated texts and on extreme times, in any order")
     func agrees() {
         let seed = Seeds.one(7)
         var random = SplitMix64(seed: seed)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Events
 
-@Suite("Records: members that are not as they usually are")
+@Suite("Records with unusual members")
 struct UnusualRecordTests {
     private func reading(_ change: (inout EventOptions) -> Void) -> Reading {
         var options = EventOptions()
@@ -14,7 +14,7 @@ struct UnusualRecordTests {
         return Reading(options)
     }
 
-    @Test("a record older than the oldest age expires, one that is just so old does not")
+    @Test("a record beyond the maximum age expires, one of exactly that age does not")
     func expiry() {
         var reading = reading { $0.maxAge = .seconds(60) }
         let seconds = Reading.now.milliseconds / 1000
@@ -23,7 +23,7 @@ struct UnusualRecordTests {
         }
     }
 
-    @Test("a name, a time or an address that a record has is data; null is none")
+    @Test("a record's own name, time or address is data; null is not")
     func ownMembers() throws {
         var reading = reading {
             $0.defaults.nameMembers = ["op"]
@@ -47,7 +47,7 @@ struct UnusualRecordTests {
         }
     }
 
-    @Test("only the address is taken out of a record's properties")
+    @Test("of a record's properties only the address is removed")
     func addressAlone() throws {
         var reading = reading {
             $0.addressMember = "ip"
@@ -57,7 +57,7 @@ struct UnusualRecordTests {
         #expect(output.hasPrefix(#"{"properties":{"a":1, "b":2},"name":"log""#), "\(output)")
     }
 
-    @Test("a path leads through objects, whose names may be written with escapes, and not through lists")
+    @Test("a path leads through objects, also with escaped names, and not through lists")
     func paths() {
         var reading = reading { $0.defaults.levelMembers = ["meta.level"] }
         for (line, level) in [
@@ -69,7 +69,7 @@ struct UnusualRecordTests {
         }
     }
 
-    @Test("an entry of the journal whose message is no text is not withheld")
+    @Test("a journal entry whose message is not text is not withheld")
     func journal() {
         var reading = reading { $0.defaults.isJournal = true }
         reading.pass.withheld = .members
@@ -81,7 +81,7 @@ struct UnusualRecordTests {
     }
 
     @Test(
-        "behind a text that ends before a hidden value no object leaves, whatever is before it or within it",
+        "after a text that ends before a hidden value no object is sent, whatever is before or in it",
         arguments: [#"{"a":1}"#, "\u{FEFF}" + #"{"a":1}"#, #"{"a":"?"}"#])
     func valueOnItsOwnLine(_ line: String) {
         var reading = reading { $0.defaults.text = .lines }
@@ -95,7 +95,7 @@ struct UnusualRecordTests {
         #expect(reading.read(line).verdict.kind == .accepted)
     }
 
-    @Test("a wrapped object whose bytes are not UTF-8 is repaired, and stays an object")
+    @Test("a wrapped object with invalid UTF-8 is repaired, and stays an object")
     func wrapped() throws {
         var reading = reading {
             $0.defaults.format = .cri
@@ -106,7 +106,7 @@ struct UnusualRecordTests {
         #expect(String(decoding: output, as: UTF8.self).hasPrefix("{\"a\":\"\u{FFFD}\",\"name\":\"log\""))
     }
 
-    @Test("of what is only looked at all members of a name stay; a crash without a usable name is called so")
+    @Test("repeated members that are only read stay; a crash without a valid name is named crash")
     func eventsBeside() throws {
         var reading = Reading()
         for (line, start) in [

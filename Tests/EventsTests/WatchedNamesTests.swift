@@ -6,7 +6,7 @@ import Testing
 @testable import Events
 
 /// Every app's settings may name members of their own: however many there are, each is found, and no other is.
-@Suite("Watched names: any number of them")
+@Suite("Any number of watched names")
 struct WatchedNamesTests {
     private func place(_ name: [UInt8], in known: borrowing KnownNames) -> Int {
         name.withUnsafeBufferPointer { known.place(of: $0) }
@@ -27,7 +27,7 @@ struct WatchedNamesTests {
     }
 
     @Test(
-        "each of a thousand names has its place, and a name that is not watched has none",
+        "each of a thousand names has its place, and other names have none",
         arguments: [0, 5, 60, 1_000])
     func findsAll(_ count: Int) {
         var random = SplitMix64(seed: Seeds.one(55))
@@ -39,9 +39,7 @@ struct WatchedNamesTests {
         for name in names(2_000, &random) where !own.contains(name) { #expect(place(name, in: known) == -1) }
     }
 
-    @Test(
-        "lines: members named by the settings of a hundred apps are read as times, whatever other members there are"
-    )
+    @Test("members named by the settings of a hundred apps are read as times, beside any other members")
     func readsTimes() {
         var options = EventOptions()
         for index in 0..<100 {

@@ -6,7 +6,7 @@ import TextFormats
 
 @testable import Events
 
-@Suite("Lines that a container's runtime has wrapped")
+@Suite("Lines wrapped by a container runtime")
 struct WrappedLineTests {
     private func options(_ format: LineFormat?, _ text: TextHandling = .lines) -> EventOptions {
         var options = EventOptions()
@@ -51,7 +51,7 @@ struct WrappedLineTests {
         Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) }
     }
 
-    @Test("docker: JSON is the record with its own time, text a message with the runtime's; parts are joined")
+    @Test("docker: JSON is a record with its own time, text a message with the runtime's; parts are joined")
     func docker() {
         let lines = read(
             #"""
@@ -80,7 +80,7 @@ struct WrappedLineTests {
         #expect(lines[2].time == time("2026-11-20T10:00:02Z") && lines[5].time == Reading.now)
     }
 
-    @Test("cri: text after the stream, parts are joined; namespace, pod and container are those of the path")
+    @Test("cri: text follows the stream, and parts are joined; namespace, pod and container are in the path")
     func cri() {
         let lines = read(
             """
@@ -158,7 +158,7 @@ struct WrappedLineTests {
     }
 
     @Test(
-        "pieces of a line are one record whatever the other stream says between them",
+        "pieces of a line are one record, whatever the other stream writes in between",
         arguments: LineFormat.allCases,
         Seeds.list(0..<50))
     func streams(format: LineFormat, seed: UInt64) {
@@ -170,7 +170,7 @@ struct WrappedLineTests {
         #expect(found == expected, "\(Seeds.again(seed))")
     }
 
-    @Test("a piece whose line does not end in the block, or only far behind it, is a record of its own")
+    @Test("a piece whose line ends outside the block, or far behind it, is its own record")
     func unfinishedStreams() {
         func line(_ stream: String, _ tag: String, _ text: String) -> String {
             "2026-11-20T10:00:00Z \(stream) \(tag) \(text)"
@@ -192,7 +192,7 @@ struct WrappedLineTests {
                 == ["ab"] + numbers.dropLast())
     }
 
-    @Test("a line of a container is parsed by the app's format, and json_in finds its object inside of it")
+    @Test("a line of a container is parsed by the app's format, and json_in finds an object in it")
     func parsedInside() throws {
         var options = options(.docker)
         var format = TextFormatSettings()
@@ -209,14 +209,14 @@ struct WrappedLineTests {
         #expect(reading.pass.counts.parsed == 1 && reading.pass.counts.texts["shop"]?.notParsed == 1)
     }
 
-    @Test("docker: two objects in one entry are a text, so that neither is lost")
+    @Test("docker: two objects in one entry are text, so that neither is lost")
     func twoObjects() {
         let line = #"{"log":"{\"a\":1}\n{\"b\":2}\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}"#
         let expected = #"{"message":"{\"a\":1}\n{\"b\":2}","stream":"stdout""#
         #expect(read(line, .docker).map(\.line) == [expected])
     }
 
-    @Test("cri: a path that is not one of Kubernetes names no pod")
+    @Test("cri: a path that is not from Kubernetes names no pod")
     func otherPaths() {
         for path in ["0.log", "web/0.log", "shop_cart/web/0.log", "a_b_c_d/web/0.log", "/"] {
             #expect(WrappedLine.pod(ofFile: path).isEmpty, "\(path)")
@@ -224,7 +224,7 @@ struct WrappedLineTests {
         #expect(!WrappedLine.pod(ofFile: "shop_cart-7d9_0a1b/web/0.log").isEmpty)
     }
 
-    @Test("blocks: lines of text that follow each other are one message, up to a JSON line or 64 KiB")
+    @Test("blocks: successive lines of text are one message, up to a JSON line or 64 KiB")
     func blocks() {
         let trace = "Traceback (most recent call last):\n  File \"a.py\", line 1\n\n\tboom()\nKeyError: 'x'"
         let lines = read(
@@ -243,7 +243,7 @@ struct WrappedLineTests {
     }
 
     @Test(
-        "random bytes in wrapped lines: each call goes on, and what is accepted is one object on one line",
+        "random bytes in wrapped lines: each call makes progress, and results are objects on one line",
         arguments: Seeds.list(1...200))
     func random(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -7,7 +7,7 @@ import Testing
 @Suite("The time that receivers read")
 struct WrittenTimeTests {
     @Test(
-        "a timestamp that is a number leaves as RFC 3339, with all of its digits: no receiver guesses the unit",
+        "a numeric timestamp is sent as RFC 3339 with all its digits, so that no receiver guesses the unit",
         arguments: [
             ("1795168800", "2026-11-20T10:00:00.000Z"), ("1795168800.5", "2026-11-20T10:00:00.500Z"),
             ("1795168800123", "2026-11-20T10:00:00.123Z"),
@@ -27,7 +27,7 @@ struct WrittenTimeTests {
         #expect(verdict.eventTime == instant)
     }
 
-    @Test("a number that is no time of a record is data, and stays")
+    @Test("a number that is not a record's time stays as data")
     func otherNumbers() throws {
         var reading = Reading()
         let output = try #require(reading.read(#"{"msg":"a","timestamp":17}"#).output)

@@ -118,7 +118,7 @@ private struct MixedFile {
     }
 }
 
-@Suite("Lines that come from elsewhere than the spool")
+@Suite("Lines from outside the spool")
 struct AsideTests {
     private let directory: TemporaryDirectory
     private let log = Log(KeptLog())
@@ -146,7 +146,7 @@ struct AsideTests {
         }
     }
 
-    @Test("lines stay in the quarantine while collection is disabled, or no destination wants their events")
+    @Test("lines stay in the quarantine while collection is disabled, or no destination takes their events")
     func notWanted() async throws {
         let content = Array(#"{"name":"e1"}"#.utf8)
         let record = QuarantineRecord(
@@ -178,7 +178,7 @@ struct AsideTests {
         }
     }
 
-    @Test("what commands ask of the quarantine is done one after the other")
+    @Test("commands on the quarantine run one at a time")
     func inTurn() async throws {
         try await withLoop { loop in
             let rereader = rereader(loop, FlakyStore(seed: 1))
@@ -201,7 +201,7 @@ struct AsideTests {
     }
 
     @Test(
-        "lines that the quarantine could not hold are read again once each, whatever fails meanwhile; no others are",
+        "lines that the quarantine could not hold are reread once each, and no others, whatever fails meanwhile",
         arguments: Seeds.list(0..<24))
     func unkeptLines(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
@@ -246,7 +246,7 @@ struct AsideTests {
         #expect(state.badChunks.isEmpty, "\(again)")
     }
 
-    @Test("another file under the name, and one that is gone, are not read; one that cannot be is an error")
+    @Test("a file that was replaced or removed is not reread; an unreadable one is an error")
     func otherFiles() async throws {
         var random = SplitMix64(seed: 1)
         let file = try MixedFile(in: directory, lines: 10, using: &random)
@@ -272,8 +272,7 @@ struct AsideTests {
         #expect(store.state.withLock { $0.events.isEmpty && $0.quarantined.isEmpty })
     }
 
-    @Test(
-        "kept lines leave the quarantine with what becomes of them, once each; what was not kept whole stays")
+    @Test("quarantined lines leave with their result, once each; lines that were not stored whole stay")
     func keptLines() async throws {
         for seed in UInt64(0)..<20 {
             let records = (0..<40).map { number in
@@ -332,7 +331,7 @@ struct AsideTests {
     }
 
     @Test(
-        "an old file is taken once, whatever fails or restarts meanwhile; bad lines go to the quarantine",
+        "an old file is read once, through failures and restarts; bad lines go to the quarantine",
         arguments: Seeds.list(0..<16))
     func backfill(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
@@ -370,7 +369,7 @@ struct AsideTests {
     }
 
     @Test(
-        "a piece that begins elsewhere, or comes when none may, is refused with its reason, and nothing of it is stored"
+        "a piece at another position, or at a wrong time, is refused with its reason, and nothing is stored"
     )
     func refusedPieces() async throws {
         let store = FlakyStore(seed: 1)
@@ -411,9 +410,7 @@ struct AsideTests {
         #expect(state.events == ["e1", "e2"] && state.destinations == ["main", "other"])
     }
 
-    @Test(
-        "of more old files than are remembered, the one that was taken up longest ago is forgotten; a known one forgets none"
-    )
+    @Test("of too many old files the one begun longest ago is forgotten; a known file displaces none")
     func manyFiles() async throws {
         func place(_ second: Int) -> [UInt8] {
             withUnsafeBytes(of: Int64(second).littleEndian) { Array($0) } + Array("there".utf8)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Trust in the clock")
 struct ClockTrustTests {
-    @Test("the kernel's clock status counts where the agent may read it")
+    @Test("the kernel's clock status counts if the agent may read it")
     func fault21_kernel() {
         let time = ManualTime()
         #expect(ClockTrust { true }.isTrusted(at: time))
@@ -15,7 +15,7 @@ struct ClockTrustTests {
         #expect(!ClockTrust { false }.isTrusted(at: time))
     }
 
-    @Test("where the agent may not read it, a time service gets ten minutes after the machine's start")
+    @Test("if the agent may not read it, a time service gets ten minutes after the machine's start")
     func fault21_sandbox() {
         let time = ManualTime()
         let trust = ClockTrust { nil }

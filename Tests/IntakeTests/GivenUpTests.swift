@@ -64,11 +64,9 @@ private actor Committer {
     func stopWaiting() { intake.stopWaiting() }
 }
 
-@Suite("Commits that were given up")
+@Suite("Abandoned commits")
 struct GivenUpTests {
-    @Test(
-        "after a commit that was given up nothing is stored, whatever room there is: its events would be passed over"
-    )
+    @Test("after an abandoned commit nothing is stored, even with room, because its events would be skipped")
     func nothingOvertakes() async throws {
         let loop = try EventLoop(name: "reader")
         try loop.start()
@@ -94,7 +92,7 @@ struct GivenUpTests {
         await #expect(throws: Intake.GivenUp.self) { try await committer.commit(upTo: 100) }
     }
 
-    @Test("room that comes between the answer and the wait for it is seen", .timeLimit(.minutes(1)))
+    @Test("room that appears between the answer and the wait is noticed", .timeLimit(.minutes(1)))
     func roomJustThen() async throws {
         let loop = try EventLoop(name: "reader")
         try loop.start()

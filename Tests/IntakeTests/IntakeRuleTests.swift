@@ -207,9 +207,7 @@ struct IntakeRuleTests {
                   {"name": "to nobody", "type": "ship", "destinations": ["unknown"], "rules": ["lost"]}]}
         """
 
-    @Test(
-        "tm15: tags decide what is queued, for whom, how urgently, and with which members; others pass untouched"
-    )
+    @Test("tm15: tags decide which events are queued, for whom, how urgently, and with which members")
     func tm15_tagsInTheIntake() async throws {
         try await withHost { host in
             try await host.publish(Self.document)
@@ -244,7 +242,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("a new version takes over between two events, and its withdrawal too; none is lost")
+    @Test("a new version, or its withdrawal, takes effect between two events, and none is lost")
     func versions() async throws {
         try await withHost { host in
             try await host.takeAndCommit([#"{"name":"Noise"}"#])
@@ -257,7 +255,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("a version that samples one name to 10 % and makes another critical takes over; no event is lost")
+    @Test("a new version that samples one name to 10 % and makes another critical loses no event")
     func newVersionUnderLoad() async throws {
         func document(_ version: Int, _ tags: String) -> String {
             """
@@ -301,9 +299,7 @@ struct IntakeRuleTests {
                   {"name": "b", "type": "set", "rules": ["all"], "path": "b", "value": {"macro": "copy"}}]}
         """
 
-    @Test(
-        "tm15: an event that tags make too large is quarantined redacted, never sent as it came; what is no event, too"
-    )
+    @Test("tm15: an event that tags make too large, and a line that is no event, are quarantined redacted")
     func tm15_quarantinedRedacted() async throws {
         try await withHost { host in
             try await host.publish(Self.redacting)
@@ -343,9 +339,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test(
-        "tm02: while a required container has no document, events of its apps stay in the spool, and go on with it"
-    )
+    @Test("tm02: without a required document, events stay in the spool; they continue with it")
     func tm02_required() async throws {
         try await withHost { host in
             await host.await(["shop"])
@@ -375,7 +369,7 @@ struct IntakeRuleTests {
         """
 
     @Test(
-        "tm14: an event that needs a function waits for it in the spool; what came before is durable meanwhile"
+        "tm14: an event that needs a function waits for it in the spool; events before it become durable meanwhile"
     )
     func tm14_waiting() async throws {
         try await withHost { host in
@@ -405,7 +399,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("tm14: more files than may ask at once wait for a place; each is woken, and none asks twice")
+    @Test("tm14: files beyond the number that may call wait for a slot; each is woken, and none calls twice")
     func tm14_manyWait() async throws {
         try await withHost { host in
             try await host.publish(Self.asking, mayCall: ["plan"])
@@ -425,7 +419,7 @@ struct IntakeRuleTests {
     }
 
     @Test(
-        "tm14: an app whose files wait for a slow function leaves another a place to ask; who waits for what is counted"
+        "tm14: an app whose files wait for a slow function leaves slots to other apps, and waiting files are counted"
     )
     func tm14_placesOfApps() async throws {
         try await withHost { host in
@@ -471,9 +465,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test(
-        "after a clean stop only calls that were not made are left, and none of events that are read again"
-    )
+    @Test("after an orderly stop only unmade calls remain, and none of events that will be read again")
     func callsAtAStop() async throws {
         var memory: [String: [UInt8]] = [:]
         try await withHost { host in
@@ -494,7 +486,7 @@ struct IntakeRuleTests {
         #expect(memory["calls"] != nil)
     }
 
-    @Test("tm14: calls of tags that nobody answers stop the reading before they fill the memory")
+    @Test("tm14: unanswered calls of tags stop the reading before they fill the memory")
     func tm14_callsAreBounded() async throws {
         try await withHost { host in
             try await host.publish(Self.calling, mayCall: ["tell"])
@@ -518,7 +510,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("tm11: data_layer lines are pushes: they change the layer, are no events, and are durable")
+    @Test("tm11: data_layer lines are durable pushes that change the layer, and are not events")
     func tm11_pushesInTheIntake() async throws {
         let document = """
             {"id": "GTM-1", "version": 1, "macros": {"plan": {"type": "data_layer", "path": "plan"}},
@@ -543,7 +535,7 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("sets of destinations without end do not fill the memory, and lose nothing")
+    @Test("endless different sets of destinations do not fill the memory, and lose nothing")
     func manyRoutes() async throws {
         try await withHost { host in
             for round in 0..<200 {

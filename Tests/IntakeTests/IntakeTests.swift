@@ -142,7 +142,7 @@ struct IntakeTests {
         await host.store.close()
     }
 
-    @Test("values that are no events and come one by one make no larger commit than lines that come together")
+    @Test("JSON values that arrive one by one make no larger commit than lines that arrive together")
     func oneByOne() async throws {
         try await withHost { host in
             var taken = 0
@@ -153,7 +153,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("pieces of two streams are joined across commits: no line of a container is torn, lost or doubled")
+    @Test("pieces of two streams are joined across commits: no line of a container is torn, lost or repeated")
     func streams() async throws {
         try await withHost(cap: 4 << 20) { host in
             await host.configure {
@@ -197,7 +197,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("whoever watches an app sees its events as they are queued")
+    @Test("a watcher of an app sees its events as they are queued")
     func watchersSeeEvents() async throws {
         try await withHost { host in
             _ = await host.take([#"{"name":"before"}"#])
@@ -218,7 +218,7 @@ struct IntakeTests {
     }
 
     @Test(
-        "each app's figures are what it wrote, and together they are the ledger's; beyond what metrics may have they are one"
+        "each app's figures count what it wrote, and their sum equals the ledger; apps beyond the limit share one"
     )
     func apps() async throws {
         try await withHost { host in
@@ -250,9 +250,7 @@ struct IntakeTests {
         }
     }
 
-    @Test(
-        "zeros that a power cut left are quarantined, and the line appended to them is an event"
-    )
+    @Test("zeros that a power cut left are quarantined, and the line appended to them is an event")
     func fault20_zerosEatNoNeighbour() async throws {
         try await withHost { host in
             let zeros = String(repeating: "\0", count: 6000)
@@ -272,7 +270,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("events go to the lane of their priority, in order, in chunks of at most a batch")
+    @Test("events go to the lane of their priority, in order, in chunks of at most one batch")
     func eventsGoToTheirLane() async throws {
         try await withHost { host in
             let lines = (0..<120).map { number in
@@ -294,9 +292,7 @@ struct IntakeTests {
         }
     }
 
-    @Test(
-        "a chunk grows until its commit; from as many events on as go at once it is a batch as it is, fewer are joined"
-    )
+    @Test("a chunk grows until its commit; a large one is a batch by itself, and smaller ones are joined")
     func chunksGrow() async throws {
         try await withHost(batchEvents: 5_000, batchFrom: 50) { host in
             for count in [300, 50, 49, 20] {
@@ -307,7 +303,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("a bad line goes whole to the quarantine; its neighbours are not touched")
+    @Test("a bad line is quarantined as a whole, and its neighbours are unaffected")
     func badLinesAreQuarantined() async throws {
         try await withHost { host in
             _ = await host.take([#"{"name":"a"}"#, "not JSON", #"{"name":"b"}"#, #"{"cut":1"#], at: 1000)
@@ -320,7 +316,7 @@ struct IntakeTests {
     }
 
     @Test(
-        "a chunk is as old as its first event; a session's start is an event more, and what is refused is read"
+        "a chunk is as old as its first event; a session start counts as an event, and a refused line as read"
     )
     func counts() async throws {
         try await withHost { host in
@@ -344,7 +340,8 @@ struct IntakeTests {
     }
 
     @Test(
-        "the log says what is quarantined once in ten seconds, and what limits cut once an hour, if anything")
+        "the log reports quarantined lines every ten seconds, and truncations once an hour, if there were any"
+    )
     func reports() async throws {
         try await withHost { host in
             await host.configure { $0.events.defaults.limits.nameLength = Limit(3, .cut) }
@@ -363,7 +360,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("what is older than 25 days is accepted and at once expired")
+    @Test("events older than 25 days are accepted and expire at once")
     func ac12_oldEventsExpireAtAcceptance() async throws {
         try await withHost { host in
             _ = await host.take([
@@ -376,7 +373,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("with the queue full, commits wait in their order and go on when there is room")
+    @Test("while the queue is full, commits wait in order, and continue when there is room")
     func commitsWaitForRoom() async throws {
         try await withHost(cap: 24 << 10) { host in
             // Chance does not pack: these fill the cap for sure.
@@ -423,7 +420,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("an event that is huge for the cap gets a commit of its own")
+    @Test("an event that is large for the queue gets its own commit")
     func hugeEventsCommitAlone() async throws {
         try await withHost(cap: 24 << 10) { host in
             let small = #"{"name":"a"}"#
@@ -437,7 +434,7 @@ struct IntakeTests {
     }
 
     @Test(
-        "however much is offered at once, a commit fits a small cap", .timeLimit(.minutes(1)),
+        "a commit fits a small queue, however much is offered at once", .timeLimit(.minutes(1)),
         arguments: [24 << 10, 64 << 10, 1 << 20])
     func commitsFitSmallCaps(cap: Int) async throws {
         try await withHost(cap: cap) { host in
@@ -460,7 +457,7 @@ struct IntakeTests {
         }
     }
 
-    @Test("however many bad lines are offered at once, a commit holds no more than fit; all are kept")
+    @Test("a commit has at most the bad lines that fit, however many are offered, and all are stored")
     func badLinesFitSmallCaps() async throws {
         try await withHost(cap: 1 << 20) { host in
             var lines = (0..<3_000).map { "bad \($0)" }
@@ -479,9 +476,7 @@ struct IntakeTests {
         }
     }
 
-    @Test(
-        "what was taken and not committed when collection is disabled is discarded and counted, with what follows"
-    )
+    @Test("when collection is disabled, uncommitted and following events are discarded and counted")
     func disabled() async throws {
         try await withHost { host in
             _ = await host.take([#"{"name":"a"}"#, #"{"name":"b","priority":"critical"}"#])

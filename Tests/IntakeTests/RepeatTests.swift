@@ -102,7 +102,9 @@ struct RepeatTests {
 
     private static func event(_ id: String) -> String { #"{"name":"bought","id":"\#(id)"}"# }
 
-    @Test("of three events with one id one is accepted, the others count as discarded, also in later commits")
+    @Test(
+        "of three events with one id one is accepted, and the others are discarded and counted, in any commit"
+    )
     func repeats() async throws {
         try await live { loop in
             let life = Life(store, on: loop, time: time)
@@ -142,9 +144,7 @@ struct RepeatTests {
         }
     }
 
-    @Test(
-        "after a restart an id is remembered if its event was committed, and only then, whoever else committed"
-    )
+    @Test("after a restart an id is remembered exactly if its event was committed")
     func restarts() async throws {
         try await live { loop in
             let first = Life(store, on: loop, time: time)
@@ -163,7 +163,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("the first commit of each intake stores the key that its hashes need")
+    @Test("the first commit of each intake stores the key of its hashes")
     func keys() async throws {
         try await live { loop in
             let first = Life(store, on: loop, time: time)
@@ -178,7 +178,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("an id is forgotten when the window is over, unless the clock cannot be trusted; its row goes")
+    @Test("an id and its row are forgotten after the window, unless the clock is not trusted")
     func window() async throws {
         try await live { loop in
             let life = Life(store, on: loop, time: time, window: .seconds(3600))
@@ -200,7 +200,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("beyond the most ids the oldest block is forgotten and counted")
+    @Test("beyond the limit of ids the oldest block is forgotten, and counted")
     func bound() async throws {
         try await live { loop in
             let life = Life(store, on: loop, time: time, most: 1000)
@@ -218,7 +218,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("turned off and on again, nothing from before is remembered")
+    @Test("after switching off and on again earlier ids are forgotten")
     func turnedOff() async throws {
         try await live { loop in
             let first = Life(store, on: loop, time: time)
@@ -235,7 +235,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("rows that are damaged are removed, and the others count")
+    @Test("damaged rows are removed, and the others are used")
     func damage() async throws {
         try await live { loop in
             let first = Life(store, on: loop, time: time)
@@ -253,7 +253,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("the hash is SipHash-2-4, by the vector of its authors")
+    @Test("the hash is SipHash-2-4, by its authors' test vector")
     func hash() {
         func word(_ first: UInt8) -> UInt64 {
             (0..<8).reduce(0) { $0 | UInt64(first + UInt8($1)) << UInt64(8 * $1) }

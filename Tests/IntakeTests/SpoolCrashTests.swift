@@ -17,23 +17,23 @@ struct SpoolCrashTests {
     static let each = 8
 
     @Test(
-        "power cuts: nothing accepted is lost, nothing is accepted or acknowledged twice, the ledger balances"
+        "after power cuts nothing accepted is lost, accepted twice or acknowledged twice, and the ledger balances"
     )
     func fault04_powerCuts() async throws { try await run(.power, .powerLoss) }
 
-    @Test("the death of the process: the same holds, and every line that was written arrives")
+    @Test("after kills nothing is lost or repeated, and every written line arrives")
     func fault04_processDeath() async throws { try await run(.process, .powerLoss) }
 
-    @Test("durability crash, death of the process: the same holds")
+    @Test("durability crash: after kills nothing is lost or repeated")
     func fault04_processDeathWithoutSync() async throws { try await run(.process, .crash) }
 
-    @Test("durability crash, power cuts: nothing that a writer has synced is lost")
+    @Test("durability crash: after power cuts no event that a writer has synced is lost")
     func fault04_powerCutsWithoutSync() async throws { try await run(.power, .crash) }
 
-    @Test("an app that repeats events, death of the process: each id arrives, and arrives once")
+    @Test("with an app that repeats events each id arrives exactly once, through kills")
     func repeatsAndProcessDeath() async throws { try await run(.process, .powerLoss, repeats: true) }
 
-    @Test("an app that repeats events, power cuts: each id that a writer has synced arrives, and none twice")
+    @Test("with an app that repeats events each synced id arrives, and none twice, through power cuts")
     func repeatsAndPowerCuts() async throws { try await run(.power, .powerLoss, repeats: true) }
 
     private func run(

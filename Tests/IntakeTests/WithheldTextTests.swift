@@ -173,7 +173,7 @@ extension IntakeRuleTests {
     }
 
     @Test(
-        "whatever is wrong with a line of text, no value of a hidden member leaves, nor stays in the quarantine",
+        "whatever is wrong with a line of text, hidden values are neither sent nor quarantined",
         arguments: Seeds.list(1...24))
     func hiddenInText(seed: UInt64) async throws {
         var drawn = Drawn(random: SplitMix64(seed: seed))
@@ -199,9 +199,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test(
-        "text goes on while containers hide members, and in doubt is in the quarantine under a reason of its own"
-    )
+    @Test("text is sent while containers hide members; a doubtful line is quarantined under its own reason")
     func plainText() async throws {
         let plain = [
             #"127.0.0.1 - - [25/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 612 "-" "curl/8.5""#,
@@ -239,9 +237,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test(
-        "an address that the end of a piece cuts in two does not leave, whether paths or patterns hide it"
-    )
+    @Test("an address that is divided between two pieces is not sent, whether paths or patterns hide it")
     func seams() async throws {
         let wrapped = ["stdout P mail to ann@exa", "stderr P other", "stdout F mple.com", "stdout F text"].map
         {
@@ -258,7 +254,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("a byte order mark in what a runtime wrapped is skipped, and so is white space")
+    @Test("a byte order mark and white space in a wrapped line are skipped")
     func wrappedMarks() async throws {
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
@@ -271,9 +267,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test(
-        "a journal's message that is no object is text, and one that journald or the agent cut is a piece"
-    )
+    @Test("a journal message that is not an object is text, and a truncated one is a piece")
     func journal() async throws {
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
@@ -294,7 +288,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("what is wrong with a wrapped line is not in clear in the quarantine either")
+    @Test("a wrapped line with an error is not quarantined in clear")
     func wrappedQuarantine() async throws {
         var events = Self.textOptions
         events.apps["docker"]?.text = .quarantine
