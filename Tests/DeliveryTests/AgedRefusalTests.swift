@@ -8,7 +8,7 @@ import Testing
 /// A receiver that refuses events by their age, as Loki does: those that waited before it came up, or a share of them.
 ///
 /// While anything that waits would be accepted, it is delivered within 60 s of its turn, however many refused events are before it.
-@Suite("Refused events that are older than what is accepted")
+@Suite("Refused events that are too old for the receiver")
 struct AgedRefusalTests {
     /// Where the refused events are among the first 3,000.
     enum Place: CaseIterable {
@@ -32,7 +32,7 @@ struct AgedRefusalTests {
     }
 
     @Test(
-        "behind 900 refused events of 3,000 each good one arrives within a minute, and each new one",
+        "behind 900 refused events of 3,000 each good one, and each new one, arrives within a minute",
         arguments: [DestinationOptions.Order.free, .kept, .promised], Place.allCases)
     func behindOldEvents(order: DestinationOptions.Order, place: Place) {
         for (manner, apps) in [(ScriptedReceiver.Manner.wholly, 1), (.byEvent, 1), (.wholly, 3)] {

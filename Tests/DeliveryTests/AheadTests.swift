@@ -4,7 +4,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("Batches asked for ahead")
+@Suite("Batches leased ahead")
 struct AheadTests {
     /// A backlog at a destination that takes a second for each answer.
     private func busyWorld(_ change: (inout DestinationOptions) -> Void = { _ in }) -> World {
@@ -17,7 +17,7 @@ struct AheadTests {
 
     private func ready(_ world: World) -> Int { world.main.attempts.counts.ready.normal }
 
-    @Test("ac04: what is asked for ahead waits for a place; the next goes the moment one is free")
+    @Test("ac04: a batch leased ahead waits for a slot, and is sent as soon as one is free")
     func ac04_readyWaits() {
         var world = busyWorld()
         #expect(world.inFlight.count == 3)
@@ -32,7 +32,7 @@ struct AheadTests {
         #expect(world.mostInFlight["main"] == 3)
     }
 
-    @Test("the queue is asked for several at once, seldom")
+    @Test("several batches are requested with one call, and calls are rare")
     func severalAtOnce() {
         var world = World(options())
         world.answer = { world, _ in (.milliseconds(5), .acknowledged) }
@@ -45,7 +45,7 @@ struct AheadTests {
         #expect(Set(asked.map(\.nanoseconds)).count < 200)
     }
 
-    @Test("ac06: critical events that come go before what is ready")
+    @Test("ac06: critical events that arrive are sent before batches leased ahead")
     func ac06_criticalBeforeReady() {
         var world = busyWorld()
         world.accept(50, .critical)
@@ -57,7 +57,7 @@ struct AheadTests {
     }
 
     @Test(
-        "what is ready is given back when it may not go: paused, disabled, network off, a failure, the end",
+        "batches leased ahead are returned on pause, disable, network off, a failure and the end",
         arguments: ["pause", "disable", "network", "held", "retryAfter", "stop", "hurry"])
     func givenBack(obstacle: String) {
         var world = busyWorld()
@@ -81,7 +81,7 @@ struct AheadTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
-    @Test("ga05: a dispatch takes what is ready along, and a drain waits for it")
+    @Test("ga05: a dispatch includes batches leased ahead, and a drain waits for them")
     func ga05_commandsTakeIt() {
         var world = busyWorld()
         world.input(.drain(CommandID(number: 1), nil, timeout: .seconds(600)))
@@ -98,7 +98,7 @@ struct AheadTests {
         #expect(other.store.queued == 0)
     }
 
-    @Test("large batches, a rate limit, or few events: nothing is asked for ahead")
+    @Test("large batches, a rate limit or few events: nothing is leased ahead")
     func notAhead() {
         #expect(ready(busyWorld { $0.batchEvents = 200 }) == 0)
         #expect(ready(busyWorld { $0.requestsPerSecond = 100 }) == 0)

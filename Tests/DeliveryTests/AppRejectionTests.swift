@@ -5,7 +5,7 @@ import Testing
 
 @testable import Delivery
 
-@Suite("One app's rejected events")
+@Suite("Rejected events of one app")
 struct AppRejectionTests {
     /// Every fifth event is the bad app's; of the next app one in a hundred is bad.
     private static func isBad(_ event: Int) -> Bool { event % 5 == 0 || event % 500 == 1 }
@@ -53,7 +53,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "after a restart what was set aside does not come before the others' events",
+        "after a restart events that were set aside are not sent before those of others",
         arguments: ScriptedReceiver.Manner.allCases)
     func restart(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 5 })
@@ -85,7 +85,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "while nothing else comes, what is set aside makes no hold",
+        "without new events, events that were set aside cause no hold",
         arguments: ScriptedReceiver.Manner.allCases)
     func quiet(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 5 })
@@ -103,7 +103,7 @@ struct AppRejectionTests {
         #expect(world.store.queued > 50 && world.alerts == 0 && world.main.hold == nil)
     }
 
-    @Test("what is set aside is tried now, of one app or all, when a person says so")
+    @Test("events that were set aside are tried at once by command, of one app or all")
     func triedByCommand() {
         var world = World(options { $0.batchMostEvents = 50 })
         world.store.apps = 5
@@ -132,7 +132,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "where one app's events are all rejected, each batch costs a few requests more, and other apps' events pass at once",
+        "if one app's events are all rejected, each batch costs a few more requests, and other apps' events pass",
         arguments: ScriptedReceiver.Manner.allCases.filter { $0 != .tooLarge })
     func busy(manner: ScriptedReceiver.Manner) {
         var world = World(
@@ -183,7 +183,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "a fifth of all events is bad, and for a minute all of one app: what was rejected in it goes when it is over, at a quiet time too",
+        "when an app's events are all rejected for a minute, the good ones are sent afterwards, even if it is quiet",
         arguments: ScriptedReceiver.Manner.allCases, [false, true])
     func schemaForAMinute(manner: ScriptedReceiver.Manner, isQuiet: Bool) {
         var world = World(options { $0.batchMostEvents = isQuiet ? 1 : 50 })

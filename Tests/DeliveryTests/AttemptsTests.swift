@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// What is on its way, without a destination, a queue or a clock.
-@Suite("Attempts on their way")
+@Suite("Attempts in flight")
 struct AttemptsTests {
     private let now = BootInstant(nanoseconds: 1)
 
@@ -44,7 +44,7 @@ struct AttemptsTests {
     }
 
     @Test(
-        "totals are those of a new count after every change, and numbers are never used again",
+        "totals are right after every change, and numbers are never reused",
         arguments: Seeds.list(1...20))
     func totals(seed: UInt64) {
         var random = SplitMix64(seed: seed)

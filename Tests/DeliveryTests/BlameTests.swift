@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// Whose fault a refusal is, without a destination, a queue or a clock.
-@Suite("Whose fault a refusal or a failure is")
+@Suite("Blame for refusals and failures")
 struct BlameTests {
     private func at(_ seconds: Int) -> Moment {
         Moment(
@@ -37,7 +37,7 @@ struct BlameTests {
     }
 
     @Test(
-        "without any acknowledgement a refusal puts the destination in doubt, and so does a piece that nothing proves"
+        "without any acknowledgement a refusal puts the destination in doubt, and so does an unproven piece"
     )
     func doubt() {
         #expect(Blame(isWithSettings: false).judgeRefused(batch(), .init()) == .doubt)
@@ -50,7 +50,7 @@ struct BlameTests {
     }
 
     @Test(
-        "an event is given up once something was accepted that was sent after its refusal, and ten alone before that"
+        "an event is given up once something sent after its refusal was accepted; ten single events before that"
     )
     func deadLetter() {
         var blame = trusted(sent: 10)
@@ -67,7 +67,7 @@ struct BlameTests {
         #expect(blame.judgeRefused(batch(), .init()) == .doubt)
     }
 
-    @Test("an event waits for proof three times at most")
+    @Test("an event waits for proof at most three times")
     func postponements() {
         let blame = trusted()
         var refused = batch(rejected: 5)
@@ -78,7 +78,7 @@ struct BlameTests {
     }
 
     @Test(
-        "beyond a hundred of a thousand an app's events are set aside, and others' are still given up; without room they end"
+        "beyond a hundred of a thousand an app's events are set aside, or given up without room; others' are given up"
     )
     func setAside() {
         var blame = trusted(1_000, sent: 10)
@@ -88,9 +88,7 @@ struct BlameTests {
         #expect(blame.judgeRefused(batch(app: "good", rejected: 5), .init()) == .deadLetter)
     }
 
-    @Test(
-        "what fails alone: an app that failed before something was accepted, is halved if refused, and set aside otherwise"
-    )
+    @Test("a batch that keeps failing alone blames its app, is halved if refused, and otherwise set aside")
     func failing() {
         var blame = trusted(sent: 0)
         let facts = Blame.Facts()
@@ -125,9 +123,7 @@ struct BlameTests {
         #expect(blame.suspects.isEmpty)
     }
 
-    @Test(
-        "suspicion ends a probe interval after the last failure, if others are accepted meanwhile, and with a person's word"
-    )
+    @Test("suspicion ends a probe interval after the last failure, if others are accepted, or by command")
     func forgiven() {
         var blame = trusted()
         _ = blame.judgeFailed(batch(), .unavailable, apps: ["bad"], .init(), at: at(10).boot)
@@ -143,7 +139,7 @@ struct BlameTests {
         #expect(blame.suspects.isEmpty)
     }
 
-    @Test("doubts that earlier acknowledgements end are so for 30 seconds after the first; then they last")
+    @Test("earlier acknowledgements end doubts for 30 seconds after the first one; later doubts last")
     func endlessDoubts() {
         var blame = trusted(sent: 0)
         #expect(did(blame.endsDoubt(nil, at: at(10).boot)))

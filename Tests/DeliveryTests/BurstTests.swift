@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// A receiver that answers 429 to a request of more events than its burst allows, whenever it comes.
-@Suite("Batches that are larger than a receiver's burst")
+@Suite("Batches beyond a receiver's burst")
 struct BurstTests {
     private static let tooMany = Failure(kind: .status, status: 429, message: "too many requests")
 
@@ -35,7 +35,7 @@ struct BurstTests {
     }
 
     @Test(
-        "a receiver that answers 429 to everything gets no more requests for it, and what may be stored is not cut"
+        "a receiver that answers 429 to everything gets no more requests for it, and unclear batches are not cut"
     )
     func overload() {
         var world = World(options())

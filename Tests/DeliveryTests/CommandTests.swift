@@ -8,9 +8,7 @@ struct CommandTests {
     let first = CommandID(number: 1)
     let second = CommandID(number: 2)
 
-    @Test(
-        "ga04: dispatch sends what waits now, leaves the interval alone, and costs nothing with nothing to send"
-    )
+    @Test("ga04: dispatch sends what waits now, keeps the interval, and makes no request without events")
     func ga04_dispatch() {
         var world = World(options(interval: .every(.seconds(600))))
         world.input(.dispatch(nil, nil))
@@ -29,9 +27,7 @@ struct CommandTests {
         #expect(world.sent[2].at - start >= .seconds(600))
     }
 
-    @Test(
-        "ga05: dispatch --wait reports each request and how many wait still; periodic dispatch stands still meanwhile"
-    )
+    @Test("ga05: dispatch --wait reports each request and the number left, while periodic dispatch rests")
     func ga05_dispatchAndWait() {
         var world = World(options { $0.parallelBatches = 1 })
         world.answer = { _, _ in (.seconds(5), .acknowledged) }
@@ -47,7 +43,7 @@ struct CommandTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("ga06: a drain also sends what came to one destination while another was still busy")
+    @Test("ga06: a drain also sends events that arrived for one destination while another was busy")
     func ga06_drainGoesRound() {
         var options = options(interval: .off)
         options.destinations.append(DestinationOptions(name: "slow"))
@@ -67,7 +63,7 @@ struct CommandTests {
         #expect(world.sent.count == 3 && world.wishes == 3)
     }
 
-    @Test("ga05: the failure of what was on its way before a dispatch does not end it")
+    @Test("ga05: the failure of an earlier request does not end a dispatch")
     func ga05_othersFail() {
         var world = World(options())
         world.answer = { _, sent in
@@ -83,7 +79,7 @@ struct CommandTests {
         #expect(world.results[first] != nil && world.store.acknowledged.count == 10)
     }
 
-    @Test("ga05: no data says why, the highest reason first")
+    @Test("ga05: no data is explained by the reason of highest rank")
     func ga05_reasons() {
         func reason(_ prepare: (inout World) -> Void) -> DestinationStateName? {
             var world = World(options())
@@ -135,7 +131,7 @@ struct CommandTests {
         #expect(world.results[second]?.exitCode == 75)
     }
 
-    @Test("ga06: drain goes on until nothing waits, beyond what waited at its beginning")
+    @Test("ga06: drain continues until nothing waits, including events that arrived after its beginning")
     func ga06_drain() {
         var world = World(options(interval: .off))
         world.answer = { _, _ in (.seconds(1), .acknowledged) }
@@ -150,7 +146,7 @@ struct CommandTests {
         #expect(world.store.queued == 500)
     }
 
-    @Test("ga06: drain leaves nothing although summaries that show a lease come before the lease")
+    @Test("ga06: drain leaves nothing, even if summaries that show a lease arrive before the lease")
     func ga06_drainWithOvertakingSummaries() {
         for start in stride(from: 100, through: 1200, by: 50) {
             var world = World(options(interval: .every(.seconds(1))))
@@ -168,7 +164,7 @@ struct CommandTests {
         }
     }
 
-    @Test("ga06: the deadline stops new requests, the one in flight ends; exit code 124")
+    @Test("ga06: the deadline stops new requests, the one in flight ends, and the exit code is 124")
     func ga06_deadline() {
         var world = World(options(interval: .off) { $0.parallelBatches = 1 })
         world.answer = { _, _ in (.seconds(10), .acknowledged) }
@@ -184,7 +180,9 @@ struct CommandTests {
         #expect(world.sent.count == 2 && world.results[second]?.exitCode == 124)
     }
 
-    @Test("ga06: a drain whose time is over answers though a receiver hangs; what is in flight ends later")
+    @Test(
+        "ga06: a drain beyond its deadline answers although a receiver hangs, and requests in flight end later"
+    )
     func ga06_hangingReceiver() {
         var world = World(options(interval: .off) { $0.parallelBatches = 1 })
         world.answer = { _, _ in (.seconds(40), .acknowledged) }
@@ -199,7 +197,7 @@ struct CommandTests {
     }
 
     @Test(
-        "ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 unless collection is disabled"
+        "ga06: an error or an obstacle ends a drain with 75 and the reason; without events it is 0, unless disabled"
     )
     func ga06_stuck() {
         var world = World(options())
@@ -226,7 +224,7 @@ struct CommandTests {
         #expect(disabled.results[second] == .stuck(["main": .disabled]))
     }
 
-    @Test("ga06: when the client dies, periodic dispatch is restored")
+    @Test("ga06: when the client disconnects, periodic dispatch resumes")
     func ga06_cancel() {
         var world = World(options())
         world.answer = { _, _ in (.seconds(5), .retry(.unavailable)) }
@@ -240,7 +238,7 @@ struct CommandTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("ga07: SIGTERM drains for the grace, then cuts; 0, off, pause and network off send nothing")
+    @Test("ga07: SIGTERM drains for the grace period, then cuts; 0, off, pause and network off send nothing")
     func ga07_stop() {
         var world = World(options(interval: .every(.seconds(600))))
         world.accept(30)
@@ -298,7 +296,7 @@ struct CommandTests {
         #expect(world.store.leased.isEmpty && world.store.queued == 300)
     }
 
-    @Test("ac16: pause tokens: each counts once, unknown ones change nothing, a ttl ends by itself")
+    @Test("ac16: pause tokens: each counts once, unknown ones change nothing, and a ttl ends one by itself")
     func ac16_tokens() {
         var world = World(options())
         world.input(.pause(token: "a", nil, ttl: nil, untilRestart: false))
@@ -314,7 +312,7 @@ struct CommandTests {
         #expect(!world.switches.keys.contains { $0.hasPrefix("delivery.pause/") })
     }
 
-    @Test("ac16: resume releases what status names: all pauses without a token, a token wherever it holds")
+    @Test("ac16: resume ends what status names: all pauses without a token, or one token wherever it holds")
     func ac16_resumeEverything() {
         var both = options()
         both.destinations.append(DestinationOptions(name: "other"))
@@ -338,7 +336,7 @@ struct CommandTests {
         #expect(world.machine.snapshot(at: world.now).destinations.flatMap(\.pauseTokens) == ["a"])
     }
 
-    @Test("ac16: a pause survives a restart unless it was until the restart; per destination too")
+    @Test("ac16: a pause survives a restart unless it was until the restart, also for one destination")
     func ac16_durable() {
         var both = options()
         both.destinations.append(DestinationOptions(name: "other"))
@@ -362,8 +360,7 @@ struct CommandTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test(
-        "ac16: what is in flight when a pause begins ends; nothing new begins, also not what was just leased")
+    @Test("ac16: requests in flight at a pause end, and nothing new begins, not even a batch just leased")
     func ac16_leasedButNotSent() {
         var world = World(options())
         world.accept(50)
@@ -373,7 +370,7 @@ struct CommandTests {
         #expect(world.sent.isEmpty && world.store.leased.isEmpty)
     }
 
-    @Test("ac17: disabling forgets everything, late answers are ignored, enabling starts afresh")
+    @Test("ac17: disabling forgets everything, late answers are ignored, and enabling starts afresh")
     func ac17_disable() {
         var world = World(options())
         world.answer = { _, _ in (.seconds(5), .acknowledged) }
@@ -395,7 +392,7 @@ struct CommandTests {
     }
 
     @Test(
-        "ga06: a drain that ran out of time before its first request says how many wait, not that there is no data"
+        "ga06: a drain that times out before its first request reports how many wait, not that there is no data"
     )
     func ga06_outOfTimeBeforeTheFirst() {
         var world = World(options(interval: .off))
@@ -406,7 +403,8 @@ struct CommandTests {
         #expect(world.results[first] == .timedOut(waiting: 10) && world.reports.isEmpty)
     }
 
-    @Test("network on ends the waits, once; off is said at each start, and holds as nothing but itself")
+    @Test(
+        "network on ends the waits, once; off is reported at each start, and is not shown as another reason")
     func networkOnAgain() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
@@ -438,7 +436,7 @@ struct CommandTests {
         #expect(world.store.acknowledged.count == 20)
     }
 
-    @Test("network off: collect, never connect; durable")
+    @Test("network off: events are collected, no connection is made, also after a restart")
     func networkOff() {
         var world = World(options())
         world.input(.network(on: false))
@@ -472,9 +470,9 @@ struct CommandTests {
     }
 }
 
-@Suite("Now is now")
+@Suite("Immediate commands")
 struct NowTests {
-    @Test("a word that says now ends the wait for a retry, once", arguments: [false, true])
+    @Test("a command for now ends the wait for a retry, once", arguments: [false, true])
     func endsTheWaitForARetry(isDrain: Bool) {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
@@ -500,7 +498,7 @@ struct NowTests {
     }
 
     @Test(
-        "a Retry-After of a thousand years ends with dispatch and drain, and does not come back with a restart"
+        "a Retry-After of a thousand years ends with dispatch and drain, and does not return after a restart"
     )
     func endsRetryAfter() {
         for isDrain in [false, true] {
@@ -519,7 +517,7 @@ struct NowTests {
         }
     }
 
-    @Test("a held destination is tried once; a pause and network off stand above the command, which says so")
+    @Test("a held destination is tried once; a pause and network off override the command, which says so")
     func heldPausedOff() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(10), .held(.unauthorised)) }

@@ -3,14 +3,14 @@ import Testing
 
 @testable import Delivery
 
-@Suite("How a refused batch is cut")
+@Suite("Dividing a refused batch")
 struct CutTests {
     /// The pieces, each as the places of its events.
     private func places(_ numbers: [Int]) -> [[Int]] {
         Dictionary(grouping: numbers.indices, by: { numbers[$0] }).sorted { $0.key < $1.key }.map(\.value)
     }
 
-    @Test("up to 64 events are alone after two cuts: each is sent three times at most", arguments: 2...64)
+    @Test("up to 64 events are single after two cuts, so each is sent at most three times", arguments: 2...64)
     func twice(events: Int) {
         for share in [nil, 0.0, 0.01, 0.1, 0.3, 1.0] {
             let first = places(Cut.pieces(of: events, share: { _ in share }))
@@ -24,7 +24,7 @@ struct CutTests {
         }
     }
 
-    @Test("each piece of a small batch is one app's; an app of which nothing is accepted stays together")
+    @Test("each piece of a small batch has one app; events of an app without acknowledgements stay together")
     func apps() {
         let apps = (0..<50).map { ["web", "shop", "bad"][$0 % 3] }
         let pieces = places(Cut.pieces(of: 50, apps: apps, hopeless: ["bad"]))
@@ -34,7 +34,7 @@ struct CutTests {
     }
 
     @Test(
-        "pieces are of the size that needs the fewest requests; where a third of an app's events are refused, they are alone"
+        "pieces have the size with the fewest requests; if a third of an app's events are refused, they are single"
     )
     func dense() {
         #expect(places(Cut.pieces(of: 50, share: { _ in 0.31 })).count == 50)
@@ -51,7 +51,7 @@ struct CutTests {
         }
     }
 
-    @Test("one bad event of 5,000 is found in 25 requests; of many bad ones a cut makes 64 pieces at most")
+    @Test("one bad event of 5,000 is found in 25 requests; with many bad ones a cut makes at most 64 pieces")
     func large() {
         var size = 5_000
         var requests = 0
@@ -64,7 +64,7 @@ struct CutTests {
         #expect(places(Cut.pieces(of: 5_000, share: { _ in 0.5 })).count == 64)
     }
 
-    @Test("the share of refused events follows what happened last, by app, and says nothing of too few")
+    @Test("the share of refused events follows recent results by app, and is unknown for few events")
     func shares() {
         var shares = RefusalShare()
         shares.note(refused: true, events: 9, of: "web")

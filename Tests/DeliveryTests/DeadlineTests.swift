@@ -15,7 +15,7 @@ struct DeadlineTests {
     }
 
     @Test(
-        "ga08: an event has until 04:00 of the next local date, on odd days too",
+        "ga08: an event has until 04:00 of the next local date, on unusual days too",
         arguments: [
             ("Europe/Rome", "2026-06-10 23:59", "4:01"), ("Europe/Rome", "2026-06-10 00:00", "28:00"),
             // Clocks go forward in the night before the deadline.
@@ -45,7 +45,7 @@ struct DeadlineTests {
         #expect(deadline.due(for: at) - at == .seconds(wanted[0] * 3600 + wanted[1] * 60))
     }
 
-    @Test("ga08: a missing time is the first instant after the gap, a doubled one the earlier")
+    @Test("ga08: a missing time is the first instant after the gap, a doubled one the earlier instant")
     func ga08_gapAndOverlap() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         let deadline = Deadline(name: "view", secondOfDay: 2 * 3600 + 1800, zone: rome)
@@ -83,7 +83,7 @@ struct DeadlineTests {
         }
     }
 
-    @Test("ga09: events at risk go without waiting for the interval, but never against off")
+    @Test("ga09: events at risk are sent without waiting for the interval, but never against off")
     func ga09_atRisk() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         let deadline = Deadline(name: "daily", zone: rome)
@@ -114,7 +114,7 @@ struct DeadlineTests {
         #expect(off.store.acknowledged.count == 20)
     }
 
-    @Test("ga09: the request names the events whose deadline comes next, and nothing when none is near")
+    @Test("ga09: the request names the events with the next deadline, and none if no deadline is near")
     func ga09_urgentBefore() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         let newYork = try TimeZoneLoader().load("America/New_York")
@@ -131,7 +131,7 @@ struct DeadlineTests {
     }
 
     @Test(
-        "ga08, ga09: a deadline of some apps concerns their events alone, and the request says whose are urgent"
+        "ga08, ga09: a deadline for some apps concerns only their events, and the request names the urgent apps"
     )
     func ga09_apps() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")

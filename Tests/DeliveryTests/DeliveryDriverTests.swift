@@ -98,7 +98,7 @@ struct DeliveryDriverTests {
         let values = Mutex<[String: String?]>([:])
     }
 
-    @Test("ga01, ga06: what is stored is sent by the loop; drain waits for the end and reports each request")
+    @Test("ga01, ga06: stored events are sent by the loop; drain waits for the end and reports each request")
     func ga06_drainEndToEnd() async throws {
         try await withDriver(options(interval: .off)) { driver, store, _, _ in
             store.accept(1000)
@@ -117,7 +117,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("batches that one turn asks for come with one call; each is sent once")
+    @Test("batches that one turn requests are leased with one call, and each is sent once")
     func batchesComeTogether() async throws {
         try await withDriver(options(interval: .every(.seconds(600)))) { driver, store, _, _ in
             store.accept(2000)
@@ -130,7 +130,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("what the queue had leased when it failed is sent, and what it had not is asked for again")
+    @Test("what the queue had leased when it failed is sent, and the rest is requested again")
     func someOfSeveralFail() async throws {
         try await withDriver(options(interval: .every(.seconds(600)))) { driver, store, _, log in
             store.failing.withLock { $0 = 1 }
@@ -143,7 +143,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("at debug the log shows each request and its answer, and nothing of what a destination quotes")
+    @Test("at debug level the log shows each request and answer, and nothing that a destination quotes")
     func requestsInTheLog() async throws {
         let failures = Mutex(1)
         try await withDriver(
@@ -177,7 +177,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("timers fire by themselves, without anybody calling")
+    @Test("timers fire by themselves, without a call from outside")
     func timersFire() async throws {
         try await withDriver(options(interval: .every(.seconds(1)))) { driver, store, _, _ in
             store.accept(3)
@@ -186,7 +186,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("ac16: switches are made durable and taken up again")
+    @Test("ac16: switches are stored and restored")
     func ac16_switchesAreKept() async throws {
         try await withDriver(options()) { driver, _, kept, _ in
             try await driver.pause(token: "backup")
@@ -208,7 +208,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("ga07: stop drains and returns; after it nothing is sent and commands end at once")
+    @Test("ga07: stop drains and returns; afterwards nothing is sent and commands end at once")
     func ga07_stop() async throws {
         try await withDriver(options(interval: .every(.seconds(600)))) { driver, store, _, _ in
             store.accept(120)
@@ -224,7 +224,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("ga07: hurry ends a stop although the destination hangs; its batch stays as it is")
+    @Test("ga07: a second stop ends the first although the destination hangs, and its batch stays as it is")
     func ga07_hurry() async throws {
         let hang: @Sendable (Batch) async -> Outcome = { _ in
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -247,7 +247,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("ga06: a command whose client is gone ends, and periodic dispatch is back")
+    @Test("ga06: a command whose client has disconnected ends, and periodic dispatch resumes")
     func ga06_cancelledClient() async throws {
         let answer: @Sendable (Batch) async -> Outcome = { _ in .retryAfter(.seconds(1), .unavailable) }
         try await withDriver(options(interval: .off), answer: answer) { driver, store, _, _ in
@@ -266,7 +266,7 @@ struct DeliveryDriverTests {
     }
 
     @Test(
-        "ac15: what the network monitor finds reaches the destination: no route, and a change that ends the waits"
+        "ac15: the network monitor's findings reach the destination: no route, and a change that ends waits"
     )
     func ac15_networkNews() async throws {
         let answers = Mutex<[Outcome]>([.retry(.unavailable)])
@@ -287,7 +287,8 @@ struct DeliveryDriverTests {
     }
 
     @Test(
-        "disabling returns at once with nothing in flight, else when that is known; also to a second caller")
+        "disabling returns at once with nothing in flight, else when its result is known; also to a second caller"
+    )
     func disable() async throws {
         let open = Mutex(false)
         let answer: @Sendable (Batch) async -> Outcome = { _ in
@@ -308,7 +309,7 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("a destination that does not exist is an error with the known names")
+    @Test("an unknown destination is an error with the known names")
     func unknownDestination() async throws {
         try await withDriver(options()) { driver, _, _, _ in
             try await driver.dispatch(to: "main")

@@ -2,10 +2,9 @@ import Testing
 
 @testable import Delivery
 
-@Suite("What the log says of waits")
+@Suite("Waits in the log")
 struct DeliveryNoteTests {
-    @Test(
-        "a wait is said in milliseconds, in seconds from one on, and in tenths of them where there are some")
+    @Test("a wait is written in milliseconds, from one second on in seconds, with tenths if there are any")
     func waits() {
         for (milliseconds, text) in [
             (0, "0ms"), (999, "999ms"), (1000, "1s"), (1099, "1s"), (1100, "1.1s"), (1950, "1.9s"),

@@ -3,7 +3,7 @@ import EventLoops
 import Model
 import Testing
 
-@Suite("What dispatch promises, whenever it is asked")
+@Suite("Promises of dispatch")
 struct DispatchTests {
     let first = CommandID(number: 1)
 
@@ -17,7 +17,7 @@ struct DispatchTests {
     }
 
     @Test(
-        "ga05: dispatch leaves nothing of what waited, and says 0 only then", arguments: [false, true],
+        "ga05: dispatch leaves no event that was waiting, and reports 0 only then", arguments: [false, true],
         [0, 3, 80, 180])
     func ga05_dispatchLeavesNothing(overtakes: Bool, lag: Int) {
         for events in [49, 50, 99, 149, 150, 199, 249, 499] {

@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// While any event would be acknowledged, events that would pass within 30 s do; while none is, all are kept.
-@Suite("Rejected events never stop the good ones")
+@Suite("Good events beside rejected ones")
 struct DoubtTests {
     private typealias Manner = ScriptedReceiver.Manner
 
@@ -46,7 +46,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "300 rejected events of one writer: the others arrive, the rest is set aside and kept",
+        "300 rejected events of one writer: the others arrive, and the rest is set aside",
         arguments: ScriptedReceiver.Manner.allCases)
     func manyOfOneWriter(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(101...400))
@@ -66,7 +66,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "a thousand events that are too large by themselves teach no ceiling for the good ones behind them",
+        "a thousand single events that are too large teach no size limit for the good ones behind them",
         arguments: [Priority.normal, .critical])
     func manyTooLarge(priority: Priority) {
         var world = world(.tooLarge, bad: Set(1101...2100))
@@ -79,7 +79,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "the pieces of what a slow destination rejects take turns with the rest",
+        "pieces of rejected batches at a slow destination alternate with other batches",
         arguments: ScriptedReceiver.Manner.allCases, [Priority.normal, .critical])
     func morePiecesThanTime(manner: ScriptedReceiver.Manner, priority: Priority) {
         var world = World(options())
@@ -93,7 +93,7 @@ struct DoubtTests {
         #expect(world.store.acknowledged.count == 600 && world.main.hold?.doubt?.isAnnounced != true)
     }
 
-    @Test("more rejected events than can be set aside become dead letters, and hold nobody")
+    @Test("rejected events beyond the limit for setting aside become dead letters, and delay nothing")
     func moreThanSetAside() {
         var world = world(.wholly, bad: Set(101...1400))
         world.accept(100)
@@ -112,7 +112,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "a failure that passes in the middle of a doubt postpones nothing for long",
+        "a temporary failure during a doubt delays nothing for long",
         arguments: ScriptedReceiver.Manner.allCases)
     func failureInDoubt(manner: ScriptedReceiver.Manner) {
         for failure in [Outcome.retry(.unavailable), .offline] {
@@ -137,7 +137,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "where one app's events are all bad, others' tell that the destination accepts again",
+        "if one app's events are all bad, others' events show that the destination accepts again",
         arguments: ScriptedReceiver.Manner.allCases)
     func oneBadApp(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: [])
@@ -163,7 +163,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "what was set aside goes once the destination takes one of it",
+        "events that were set aside are sent once the destination accepts one of them",
         arguments: ScriptedReceiver.Manner.allCases)
     func mindChanged(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(101...400))
@@ -184,7 +184,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "one rejected among 5,000 in a batch is found in 25 requests more, and the others arrive",
+        "one rejected event among 5,000 in a batch is found in 25 more requests, and the others arrive",
         arguments: ScriptedReceiver.Manner.allCases)
     func oneInALargeBatch(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: [4_321], most: 5_000)
@@ -197,7 +197,7 @@ struct DoubtTests {
         #expect(world.sent.count <= before + 26 && world.main.hold == nil)
     }
 
-    @Test("19 rejected of 1,120 are no reason to hold", arguments: ScriptedReceiver.Manner.allCases)
+    @Test("19 rejected of 1,120 events cause no hold", arguments: ScriptedReceiver.Manner.allCases)
     func few(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(501...519))
         world.accept(1120)
@@ -207,9 +207,7 @@ struct DoubtTests {
                 && world.main.hold == nil)
     }
 
-    @Test(
-        "a destination that refuses everything is held and asked now and then; what was good is kept, and goes when it may"
-    )
+    @Test("a destination that refuses everything is held and probed; good events are kept and sent later")
     func wholeOutage() {
         for manner in ScriptedReceiver.Manner.allCases {
             var world = world(manner, bad: [])
@@ -231,7 +229,7 @@ struct DoubtTests {
     }
 
     /// Events good or bad by their number, bursts, a schema change in the middle, whole outages: by seed.
-    @Test("by a model of receivers: events that would pass within 30 s do", arguments: 0..<24)
+    @Test("by a model of receivers: events that would be accepted within 30 s are", arguments: 0..<24)
     func model(seed: Int) {
         var random = SplitMix64(seed: Seeds.one(UInt64(28_000 + seed)))
         var world = World(options(), seed: UInt64(seed))

@@ -22,9 +22,7 @@ struct FailureTests {
         #expect(world.alerts == 1)
     }
 
-    @Test(
-        "a destination that asks to come back later, again and again, is one that takes nothing since the first time"
-    )
+    @Test("a destination that keeps answering Retry-After counts as failing since the first answer")
     func refusingSince() throws {
         var world = World(options())
         var takes = false
@@ -43,7 +41,7 @@ struct FailureTests {
     }
 
     @Test(
-        "ac13: Retry-After holds the whole destination, is durable, jittered upwards, capped, and is no attempt"
+        "ac13: Retry-After holds the whole destination, is durable, lengthened at random, limited, and no attempt"
     )
     func ac13_retryAfter() throws {
         var world = World(options())
@@ -83,7 +81,7 @@ struct FailureTests {
     }
 
     @Test(
-        "ac14: with suspend only a network change, resume, a restart or other settings of waits close the breaker"
+        "ac14: with suspend only a network change, resume, a restart or changed retry settings close the breaker"
     )
     func ac14_suspend() {
         for way in 0..<5 {
@@ -108,7 +106,8 @@ struct FailureTests {
         }
     }
 
-    @Test("ac14: with probe one batch without retries is tried every 10–20 min; success closes the breaker")
+    @Test(
+        "ac14: with probe one batch without retries is tried every 10–20 min, and success closes the breaker")
     func ac14_probe() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
@@ -184,7 +183,8 @@ struct FailureTests {
     }
 
     @Test(
-        "ac15: a destination without a route is offline: no attempt, no retry spent, no error; then all goes")
+        "ac15: a destination without a route is offline: no attempt, no retry spent, no error; later all is sent"
+    )
     func ac15_offline() {
         var world = World(options())
         world.input(.routes(["main": false]))
@@ -206,7 +206,7 @@ struct FailureTests {
     }
 
     @Test(
-        "ac18: a held destination keeps its data and is tried once in probe_interval, others are not touched")
+        "ac18: a held destination keeps its data and is probed once in probe_interval; others are unaffected")
     func ac18_hold() {
         var both = options()
         both.destinations.append(DestinationOptions(name: "other"))
@@ -230,7 +230,7 @@ struct FailureTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("what fails during a stop is not final")
+    @Test("a failure during a stop is not final")
     func fault09_nothingIsFinalDuringAStop() {
         for outcome in [
             Outcome.rejected(.badRequest), .tooLarge(wireBytes: 10, .tooLarge), .held(.unauthorised),
@@ -252,9 +252,7 @@ struct FailureTests {
         }
     }
 
-    @Test(
-        "new credentials end a hold and close a breaker at once; events of other destinations are not touched"
-    )
+    @Test("new credentials end a hold and close a breaker at once; other destinations are unaffected")
     func newCredentials() {
         for outcome in [Outcome.held(.unauthorised), .retry(.unavailable)] {
             var world = World(options { $0.whenExhausted = .suspend })
@@ -271,7 +269,7 @@ struct FailureTests {
     }
 
     @Test(
-        "what failed during an outage goes as soon as newer events are acknowledged, not after waits of up to 20 min"
+        "batches that failed in an outage are sent once newer events are acknowledged, not 20 minutes later"
     )
     func outageIsOver() {
         for seed in Seeds.list(1...10) {
@@ -310,7 +308,7 @@ struct FailureTests {
         #expect((.seconds(600) ... .milliseconds(1_200_100)).contains(waits[2]))
     }
 
-    @Test("failed attempts that were logged are followed by one line when an attempt goes through")
+    @Test("logged failures are followed by one line when an attempt succeeds")
     func recoveryIsLogged() {
         var world = World(options())
         var answers = 0
@@ -326,8 +324,7 @@ struct FailureTests {
         #expect(recoveries == [.recovered(failures: 2)])
     }
 
-    @Test(
-        "what is said of the next try comes true: nothing goes before it, and at that moment something does")
+    @Test("the announced next attempt is right: none before it, and one at that moment")
     func nextTryIsTheNextTry() {
         for seed in Seeds.list(1...8) {
             var settings = options()

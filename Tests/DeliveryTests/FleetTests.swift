@@ -7,16 +7,14 @@ import Testing
 /// A fleet that sends to one receiver, in virtual time: how many requests come at once after an outage.
 ///
 /// Agents know nothing of each other, so each is followed by itself.
-@Suite("A fleet delivers")
+@Suite("Delivery by a fleet")
 struct FleetTests {
     private static let size = FleetArrivals.size(short: 150)
     private static let period = 300
     private static let outage = 1_800..<5_400
     private static let end = 9_000
 
-    @Test(
-        "after an outage of an hour all agents come back within 20 minutes, and never more than a fiftieth of them in ten seconds"
-    )
+    @Test("after an outage of an hour all agents are back in 20 minutes, at most a fiftieth in ten seconds")
     func outage() {
         let seed = Seeds.one(11)
         var requests = FleetArrivals(seconds: Self.end)
@@ -94,7 +92,7 @@ struct FleetTests {
     private static let overloadEnd = 5_400
 
     @Test(
-        "a receiver that can do twice the everyday's requests, and refuses what is more, is caught up with and not knocked over",
+        "a receiver with twice the usual capacity, which refuses more, is caught up with and not overloaded",
         arguments: [nil, Duration.seconds(20)])
     func overload(retryAfter: Duration?) {
         let seed = Seeds.one(34)
@@ -146,7 +144,7 @@ struct FleetTests {
         #expect(most <= capacity * 3 / 2 + 10 && refused * 10 <= after, "\(facts); \(Seeds.again(seed))")
     }
 
-    @Test("ac01: an agent with a phase sends critical events at once where their delay is zero")
+    @Test("ac01: agents with a phase send critical events at once if the delay is zero")
     func noDelay() {
         var options = options { $0.criticalDelay = .zero }
         options.phase = 0.7
@@ -156,9 +154,7 @@ struct FleetTests {
         #expect(world.sent.count == 1)
     }
 
-    @Test(
-        "agents that get events at the same moment send in the second half of the interval, each at its own point"
-    )
+    @Test("agents with events at one moment send in the second half of the interval, each at its own point")
     func phases() {
         var random = SplitMix64(seed: Seeds.one(12))
         var waits: [Duration] = []

@@ -5,10 +5,10 @@ import Testing
 
 @testable import Delivery
 
-@Suite("What a destination that rejects everything is offered")
+@Suite("Attempts at a destination that rejects everything")
 struct HeldInDoubtTests {
     @Test(
-        "more events were rejected than memory keeps: what comes behind them is offered all the same, and memory stays bounded",
+        "events behind more rejections than memory holds are still tried, and memory stays bounded",
         arguments: ScriptedReceiver.Manner.allCases)
     func behindTheHeap(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 50 })
@@ -45,7 +45,7 @@ struct HeldInDoubtTests {
     }
 
     @Test(
-        "a destination that rejects all that it is offered is offered another app's events, however many of the first are before them",
+        "a destination that rejects an app's events is offered another app's, however many come before them",
         arguments: ScriptedReceiver.Manner.allCases)
     func anotherApp(manner: ScriptedReceiver.Manner) {
         var world = held(manner, .normal, lastOfOneApp: 3_000)
@@ -57,7 +57,7 @@ struct HeldInDoubtTests {
     }
 
     @Test(
-        "a destination that rejects all of an app is offered another app's events, however many critical ones of the first wait",
+        "a destination that rejects an app's events is offered another app's, however many critical ones wait",
         arguments: ScriptedReceiver.Manner.allCases)
     func anotherLane(manner: ScriptedReceiver.Manner) {
         var world = held(manner, .critical, lastOfOneApp: 9_000)
@@ -76,7 +76,7 @@ struct HeldInDoubtTests {
     }
 
     @Test(
-        "what is set aside says nothing of a destination with other settings: one that rejects all is held, and its events are kept",
+        "events set aside mean nothing after a change of settings: if all is rejected, the destination is held",
         arguments: ScriptedReceiver.Manner.allCases)
     func otherSettings(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 5 })

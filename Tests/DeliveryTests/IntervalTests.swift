@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Interval, size and critical delay")
 struct IntervalTests {
-    @Test("ac01: fifty waiting events go at once, fewer when the oldest of them has waited for the interval")
+    @Test("ac01: fifty waiting events are sent at once, fewer when the oldest has waited for the interval")
     func ac01_sizeAndInterval() {
         var world = World(options())
         let start = world.boot
@@ -34,7 +34,7 @@ struct IntervalTests {
         }
     }
 
-    @Test("ac01: without batch_on_size the interval alone is in charge, and then all that waits goes")
+    @Test("ac01: without batch_on_size only the interval counts, and then all waiting events are sent")
     func ac01_intervalAlone() {
         var world = World(options(interval: .every(.seconds(600)), batchOnSize: false))
         world.accept(120)
@@ -46,7 +46,7 @@ struct IntervalTests {
         #expect(world.sizes.reduce(0, +) == 165)
     }
 
-    @Test("ac03: critical events go after the critical delay, or the interval if that is shorter")
+    @Test("ac03: critical events are sent after the critical delay, or the interval if that is shorter")
     func ac03_criticalDelay() {
         var world = World(options())
         let start = world.boot
@@ -61,7 +61,7 @@ struct IntervalTests {
         #expect(quick.sent[0].at - begin < .milliseconds(1010))
     }
 
-    @Test("ac04: three batches in flight; a critical one goes besides; a failed one makes room too")
+    @Test("ac04: three batches are in flight, and one critical batch besides; a failed one frees a slot")
     func ac04_placesAndTheCriticalOne() {
         var world = World(options())
         world.answer = { world, _ in
@@ -84,7 +84,7 @@ struct IntervalTests {
         #expect(world.store.queued == 0 && world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
-    @Test("ac04: when twice the limit of a lane waits for retries, nothing new of it starts")
+    @Test("ac04: when twice the limit of a lane waits for retries, no new batch of it starts")
     func ac04_boundOfWaitingRetries() {
         var world = World(options { $0.whenExhausted = .suspend })
         world.answer = { _, sent in
@@ -101,8 +101,7 @@ struct IntervalTests {
         #expect(world.sent.contains { $0.priority == .critical })
     }
 
-    @Test(
-        "ac05: the wait survives a restart; one that is over sends at once; one from the future starts anew")
+    @Test("ac05: the wait survives a restart; one that is over sends at once; one from the future restarts")
     func ac05_waitsSurviveRestarts() {
         var world = World(options(interval: .every(.seconds(600))))
         world.accept(5)
@@ -133,7 +132,7 @@ struct IntervalTests {
         #expect(future.sent[0].at - restarted >= .seconds(600))
     }
 
-    @Test("steps of the time of day neither stall nor hurry a wait")
+    @Test("steps of the time of day neither delay nor shorten a wait")
     func fault21_clockSteps() {
         for step in [Duration.seconds(86_400 * 365), .seconds(-86_400 * 365)] {
             var world = World(options(interval: .every(.seconds(60))))
@@ -149,7 +148,7 @@ struct IntervalTests {
         }
     }
 
-    @Test("ac06: whatever causes a sending takes the waiting critical events first")
+    @Test("ac06: whatever causes a sending, waiting critical events are sent first")
     func ac06_criticalFirst() {
         var world = World(options())
         world.accept(1, .critical)
@@ -158,7 +157,7 @@ struct IntervalTests {
         #expect(world.sent.map(\.priority) == [.critical, .normal])
     }
 
-    @Test("ga02: with the interval off nothing goes by itself, critical or not, full or not")
+    @Test("ga02: with the interval off nothing is sent by itself, critical or not, full or not")
     func ga02_offMeansManual() {
         var world = World(options(interval: .off))
         world.accept(1000)
@@ -171,7 +170,7 @@ struct IntervalTests {
         #expect(world.sent.prefix(20).allSatisfy { $0.priority == .critical })
     }
 
-    @Test("ga03: what was in flight at an exit goes after the next start, under the same id")
+    @Test("ga03: requests in flight at an exit are sent after the next start, under the same id")
     func ga03_survivesExit() {
         var world = World(options())
         world.answer = { _, _ in (.seconds(30), .acknowledged) }
@@ -195,7 +194,7 @@ struct IntervalTests {
         #expect(manual.sent.map(\.batch) == [manual.sent[0].batch, manual.sent[0].batch])
     }
 
-    @Test("ga10: the interval changes at run time, beyond a restart when asked to")
+    @Test("ga10: the interval changes at run time, and beyond a restart if requested")
     func ga10_intervalChanges() {
         var world = World(options(interval: .every(.seconds(600))))
         let start = world.boot

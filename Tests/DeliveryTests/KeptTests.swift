@@ -30,7 +30,7 @@ struct KeptTests {
     }
 
     @Test(
-        "after any changes the counts are those of the batches, each id is there once, and the oldest is found",
+        "after any changes the counts are those of the batches, each id exists once, and the oldest is found",
         arguments: Seeds.list(1...20))
     func counts(seed: UInt64) {
         var random = SplitMix64(seed: seed)
@@ -79,7 +79,7 @@ struct KeptTests {
         }
     }
 
-    @Test("pieces keep the order of their events, whatever was cut how often")
+    @Test("pieces keep the order of their events, however often they were cut")
     func places() {
         let whole = PiecePlace()
         let first = whole.piece(0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Delivery
 
-@Suite("What waits in a lane")
+@Suite("Waiting events of a lane")
 struct LaneViewTests {
     private let start = Moment(
         boot: BootInstant(nanoseconds: 1_000_000_000_000), wall: Timestamp(milliseconds: 1_000_000))
@@ -24,7 +24,7 @@ struct LaneViewTests {
         return summary
     }
 
-    @Test("what was leased does not wait, whether the summary shows the lease before the answer or after it")
+    @Test("leased events do not count as waiting, whether the summary or the answer arrives first")
     func bothOrders() {
         var answerFirst = LaneView()
         answerFirst.show(summary(waiting: 100), at: start)
@@ -42,9 +42,7 @@ struct LaneViewTests {
         #expect(summaryFirst.waiting == 60)
     }
 
-    @Test(
-        "where an answer was lost, the queue's count is right ten seconds later, but not while the queue is being asked"
-    )
+    @Test("after a lost answer the queue's count applies ten seconds later, unless a request is under way")
     func lostAnswer() {
         var view = LaneView()
         view.show(summary(waiting: 100), at: start)
@@ -56,7 +54,7 @@ struct LaneViewTests {
         #expect(view.waiting == 60 && !view.isCountUncertain)
     }
 
-    @Test("a lane that had nothing to give is left alone for 1, 2, 4 s, or until its summary changes")
+    @Test("a lane without events is left alone for 1, 2, 4 s, or until its summary changes")
     func saidEmpty() {
         var view = LaneView()
         view.show(summary(waiting: 5, free: 1), at: start)
@@ -73,7 +71,7 @@ struct LaneViewTests {
         #expect(!view.isSaidEmpty)
     }
 
-    @Test("a free batch that was leased counts as free no longer, for as long as the summary may lag")
+    @Test("a free batch that was leased is not counted as free while the summary may lag")
     func freeBatches() {
         var view = LaneView()
         view.show(summary(waiting: 0, free: 3), at: start)
@@ -83,7 +81,7 @@ struct LaneViewTests {
         #expect(view.freeBatches == 3)
     }
 
-    @Test("what is due goes whatever comes, once; the oldest event's time is on the clock for waits")
+    @Test("a due lane is sent once, whatever arrives; the oldest event's time is on the boot clock")
     func due() {
         var view = LaneView()
         view.show(summary(waiting: 30, oldest: start.wall + (.zero - .seconds(4))), at: start)
@@ -100,7 +98,7 @@ struct LaneViewTests {
         #expect(ahead.oldestAcceptedAt == start.boot, "a time in the future starts the full wait")
     }
 
-    @Test("an emptied queue's count goes on")
+    @Test("the count of an emptied queue increases again")
     func forgotten() {
         var view = LaneView()
         view.show(summary(waiting: 100, handedOut: 7), at: start)

@@ -4,12 +4,12 @@ import Model
 import TestKit
 import Testing
 
-@Suite("A lane that changes under its machine")
+@Suite("A lane that changes during requests")
 struct MoveTests {
     private static let names: [DestinationName] = ["d0", "d1"]
 
     @Test(
-        "ready means it moves: after moves both ways while requests are in flight all is sent, and no command waits",
+        "after moves both ways during requests all is sent, and no command waits",
         arguments: Seeds.list(0..<60))
     func readyMeansItMoves(seed: UInt64) {
         let retry = RetrySchedule(intervals: [.seconds(1), .seconds(1)])
@@ -58,7 +58,7 @@ struct MoveTests {
     }
 
     @Test(
-        "what comes after a purge or a move does not wait for the retries of what has gone",
+        "events after a purge or a move do not wait for the retries of removed batches",
         arguments: [false, true])
     func retriesGoWithTheirBatches(moves: Bool) {
         var world = World(options { $0.retry = RetrySchedule(intervals: [.seconds(3600), .seconds(3600)]) })
@@ -78,9 +78,7 @@ struct MoveTests {
         #expect(world.store.received.count == 10)
     }
 
-    @Test(
-        "a batch that went to another destination is sent by that one only, also if its first one asks for it again"
-    )
+    @Test("a moved batch is sent by its new destination only, even if the old one requests it again")
     func theOtherOneSendsIt() {
         var world = World(options { $0.retry = RetrySchedule(intervals: [.seconds(10), .seconds(10)]) })
         world.answer = { _, _ in (.milliseconds(50), .retry(.unavailable)) }
@@ -96,8 +94,7 @@ struct MoveTests {
         #expect(world.main.kept.isEmpty)
     }
 
-    @Test(
-        "a destination that was taken out and put back during a request knows soon what waits: a drain ends")
+    @Test("a destination that was removed and restored during a request soon knows its backlog: a drain ends")
     func backDuringARequest() {
         var world = World(options())
         world.accept(500)

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// What answers about routes may look like, of whatever length they say they are. A pair of datagram sockets is in the kernel's place.
-@Suite("Messages of rtnetlink", .timeLimit(.minutes(1)))
+@Suite("rtnetlink messages", .timeLimit(.minutes(1)))
 struct NetlinkTests {
     /// `RTM_NEWROUTE` and `NLMSG_ERROR`. Source: linux/rtnetlink.h, linux/netlink.h.
     private static let newRoute: UInt16 = 24
@@ -39,7 +39,7 @@ struct NetlinkTests {
         return (cnetlink_read_route(pair[1], sequence, &found), found)
     }
 
-    @Test("an answer is found behind others, and in a later datagram")
+    @Test("an answer is found behind other messages, and in a later datagram")
     func found() throws {
         let other = message(Self.newRoute, sequence: 6, route(interface: 1))
         let (one, behind) = try read([other + message(Self.newRoute, sequence: 7, route(interface: 5))])
@@ -49,7 +49,7 @@ struct NetlinkTests {
         #expect(try read([other]).0 == 0)
     }
 
-    @Test("a last message whose length is not aligned ends the datagram, and reads nothing beyond it")
+    @Test("a last message with an unaligned length ends the datagram, and nothing beyond it is read")
     func unaligned() throws {
         for length in UInt32(16)...20 {
             // Rounded up, it is longer than what was received.
@@ -61,7 +61,7 @@ struct NetlinkTests {
     }
 
     @Test(
-        "whatever lengths messages and attributes say, reading ends",
+        "reading ends, whatever lengths messages and attributes claim",
         arguments: 0..<20 as Range<UInt64>)
     func anyLengths(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)

@@ -59,7 +59,7 @@ private let canMakeNamespaces: Bool = {
 @Suite("Network monitor")
 struct NetworkMonitorTests {
     @Test(
-        "ac15: link down and up, an address, a default route that moves: told within a second or two",
+        "ac15: link down and up, an address, a moved default route: reported within a second or two",
         .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2")
     )
     func ac15_namespace() async throws {
@@ -106,7 +106,7 @@ struct NetworkMonitorTests {
         await monitor.stop()
     }
 
-    @Test("ac15: a monitor that could not start, or has stopped, says nothing of any destination")
+    @Test("ac15: a monitor that could not start, or has stopped, reports nothing")
     func ac15_notStarted() async throws {
         let loop = try EventLoop(name: "network")
         try loop.start()
@@ -123,7 +123,7 @@ struct NetworkMonitorTests {
     }
 
     @Test(
-        "ac15: a default route that moves is a change, hosts' containers that come and go are none",
+        "ac15: a moved default route is a change; containers that start and stop are not",
         .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2")
     )
     func ac15_containersAreNoChange() async throws {

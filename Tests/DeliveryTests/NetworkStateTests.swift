@@ -35,7 +35,7 @@ struct NetworkStateTests {
                 == true)
     }
 
-    @Test("ac15: at most one change in 30 s; one that was held back is told then, if it still holds")
+    @Test("ac15: at most one change in 30 s is reported; a delayed one is reported later, if it still holds")
     func ac15_atMostOneIn30Seconds() {
         var state = NetworkState(targets: ["main": [.name]])
         _ = state.update(findings(gateway: 1), at: start)
@@ -49,7 +49,7 @@ struct NetworkStateTests {
         #expect(back.news == nil && back.again == nil)
     }
 
-    @Test("ac15: that no route leads to a destination is told at once; loopback always is reached")
+    @Test("ac15: a missing route to a destination is reported at once; loopback is always reachable")
     func ac15_reached() {
         var state = NetworkState(targets: [
             "lan": [NetworkTarget(host: "10.0.0.7")], "wan": [NetworkTarget(host: "collector.example.com")],
@@ -67,7 +67,7 @@ struct NetworkStateTests {
         #expect(state.update(findings(gateway: 1), at: start).news?.routes["wan"] == true)
     }
 
-    @Test("ac15: a destination of several servers is offline only when no route leads to any of them")
+    @Test("ac15: a destination with several servers is offline only without a route to any of them")
     func ac15_anyServer() {
         var state = NetworkState(targets: ["bus": ["10.0.0.7", "10.0.0.8"].map { NetworkTarget(host: $0) }])
         var seen = findings(gateway: nil)

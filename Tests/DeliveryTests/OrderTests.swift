@@ -4,7 +4,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("Destinations whose batches keep their order")
+@Suite("Destinations that keep the order")
 struct OrderTests {
     /// What a destination acknowledged, in that order.
     private final class Received {
@@ -23,7 +23,7 @@ struct OrderTests {
     /// Every second seed has events that are always refused, sixty in a row among them: they end as dead letters, and what comes behind
     /// them keeps its order.
     @Test(
-        "promised: whatever fails, is split, refused or restarted, each lane arrives in its order",
+        "order = promised: each lane arrives in order through failures, cuts, refusals and restarts",
         arguments: 1...40)
     func promised(seed: Int) {
         var (world, received) = world(.promised, seed: UInt64(seed))
@@ -92,7 +92,7 @@ struct OrderTests {
     }
 
     @Test(
-        "kept: after three hours without Loki all arrives, nothing is too far behind, live events within ten seconds",
+        "order = kept: after three hours without Loki all arrives, and live events within ten seconds",
         arguments: [false, true])
     func lokiAfterAnOutage(isFlaky: Bool) throws {
         var (world, received) = world(.kept, seed: 3)

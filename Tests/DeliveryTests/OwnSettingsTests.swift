@@ -4,7 +4,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("What a destination sets for itself")
+@Suite("Settings of a destination")
 struct OwnSettingsTests {
     private func world(
         _ own: [(DestinationName, (inout DestinationOptions) -> Void)],
@@ -27,9 +27,7 @@ struct OwnSettingsTests {
         wait.map { $0 >= expected && $0 < expected + .milliseconds(10) } ?? false
     }
 
-    @Test(
-        "ac01, ac03: each destination waits for its own interval and critical delay, the others for those of all"
-    )
+    @Test("ac01, ac03: each destination waits for its own interval and critical delay, or the general ones")
     func ac01_eachItsOwn() {
         var world = world([
             ("main", { _ in }), ("archive", { $0.interval = .every(.seconds(60)) }),
@@ -57,7 +55,7 @@ struct OwnSettingsTests {
         #expect(world.machine.wakeAt(world.now) == nil, "it wakes without a cause")
     }
 
-    @Test("ac01, ac04: batches and places are the destination's own")
+    @Test("ac01, ac04: batches and slots are counted for each destination")
     func ac01_batchesOfTheirOwn() {
         var world = world([
             ("main", { _ in }), ("archive", { $0.batchEvents = 1_000 }), ("pager", { $0.batchEvents = 1 }),
@@ -78,7 +76,7 @@ struct OwnSettingsTests {
     }
 
     @Test(
-        "ga02, ga07: one may be off where the others are not, and the other way round; also when the agent stops"
+        "ga02, ga07: one destination may be off while others are not, and the reverse, also when the agent stops"
     )
     func ga02_offForOne() {
         for isOffForAll in [true, false] {
@@ -105,7 +103,7 @@ struct OwnSettingsTests {
     }
 
     @Test(
-        "ga10: a command's interval stands above all, a destination's own too, until `default`, also after a restart"
+        "ga10: a command's interval overrides all, also a destination's own, until `default`, also after a restart"
     )
     func ga10_commandStandsAboveAll() {
         var world = world([("main", { _ in }), ("own", { $0.interval = .every(.seconds(1)) })])
@@ -136,7 +134,7 @@ struct OwnSettingsTests {
         #expect(isAt(found["main"], .seconds(6)) && isAt(found["own"], .seconds(1)))
     }
 
-    @Test("a reload changes a destination's own at once, and nothing of the others")
+    @Test("a reload changes a destination's own settings at once, and no others")
     func reload() {
         var world = world([("main", { _ in }), ("own", { $0.interval = .every(.seconds(600)) })])
         let start = world.boot
@@ -156,7 +154,7 @@ struct OwnSettingsTests {
                 == Array(repeating: .standard, count: 2))
     }
 
-    @Test("a drip goes in small batches at once, a backlog in large ones, and no more than are allowed")
+    @Test("a drip is sent in small batches at once, a backlog in large ones, within the limits")
     func batchesGrow() {
         var world = world([
             (
@@ -187,7 +185,7 @@ struct OwnSettingsTests {
     }
 
     @Test(
-        "whatever each sets for itself: no event goes before its time or waits longer, no batch or place is beyond its bound",
+        "with any own settings no event is sent too early or too late, and no limit is exceeded",
         arguments: Seeds.list(0..<12))
     func boundsHold(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// An ingress that restarts, one bad backend of two and a captive portal answer 404, 401, 403 or a page for a moment.
-@Suite("A destination that has acknowledged lately and refuses requests")
+@Suite("A destination that refuses requests after acknowledging some")
 struct PatienceTests {
     private static let refusals: [Outcome] = [401, 403, 404, 200].map { (status: Int) in
         Outcome.held(Failure(kind: .status, status: status, message: "a refusal"))
@@ -86,7 +86,7 @@ struct PatienceTests {
         #expect(world.alerts == 0 && world.store.acknowledged.count >= 550)
     }
 
-    @Test("credentials that are refused from the first request on, or once they are others, are said at once")
+    @Test("credentials refused from the first request on, or after a change, are reported at once")
     func firstRequest() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(10), .held(.unauthorised)) }
@@ -102,7 +102,7 @@ struct PatienceTests {
         #expect(other.notes.count(where: isHeld) == 1)
     }
 
-    @Test("what was acknowledged more than ten minutes ago is no reason for patience")
+    @Test("an acknowledgement of more than ten minutes ago earns no patience")
     func longAgo() {
         var world = trusting()
         world.run(.seconds(601))
@@ -112,7 +112,7 @@ struct PatienceTests {
         #expect(world.notes.count(where: isHeld) == 1)
     }
 
-    @Test("resume ends the wait that Retry-After asked for, as dispatch does, and after a restart too")
+    @Test("resume ends a Retry-After, as dispatch does, also after a restart")
     func resumeEndsRetryAfter() {
         var world = trusting()
         world.answer = { _, _ in (.milliseconds(10), .retryAfter(.seconds(3600), .unavailable)) }

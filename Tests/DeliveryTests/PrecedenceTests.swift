@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Precedence and reload")
 struct PrecedenceTests {
-    @Test("what stands higher wins: each obstacle is told and holds, until the one below it shows")
+    @Test("of several obstacles the one of highest rank is reported and holds, until the next one shows")
     func orderOfPrecedence() throws {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
@@ -50,7 +50,7 @@ struct PrecedenceTests {
         #expect(world.sent.prefix(10).allSatisfy { $0.priority == .critical })
     }
 
-    @Test("at reload the queue outlives destinations; holds are lifted, changed settings begin anew")
+    @Test("at a reload the queue outlives destinations; holds are lifted, changed settings begin afresh")
     func fault23_reload() {
         var both = options { $0.fingerprint = "1" }
         both.destinations.append(DestinationOptions(name: "other"))
@@ -96,7 +96,7 @@ struct PrecedenceTests {
         #expect(world.sent.count == 4 && Set(world.sent.map(\.batch)).count == 2)
     }
 
-    @Test("calls of the queue that fail together are one failure: it is asked again after a second")
+    @Test("calls of the queue that fail together are one failure, and it is retried after a second")
     func queueFailsOnce() {
         var world = World(options())
         world.storeFails = { _ in true }
@@ -108,7 +108,7 @@ struct PrecedenceTests {
         #expect(!world.sent.isEmpty)
     }
 
-    @Test("a queue that fails is asked again, ever more slowly, and loses nothing")
+    @Test("a failing queue is retried at growing intervals, and loses nothing")
     func queueFails() {
         var world = World(options())
         world.storeFails = { _ in true }

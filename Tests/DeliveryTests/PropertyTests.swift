@@ -7,7 +7,7 @@ import Testing
 @Suite("Properties of delivery")
 struct PropertyTests {
     @Test(
-        "whatever happens: what is forbidden is never sent, limits hold, and once all is well every event is settled",
+        "in random runs nothing forbidden is sent, limits hold, and in the end every event is settled",
         arguments: Seeds.list(0..<40))
     func everyEventIsSettledWhenAllIsWell(seed: UInt64) {
         var chaotic = ChaoticWorld(seed: seed, destinations: 1 + Int(seed % 3))
@@ -54,7 +54,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("ac04: beyond the limit only one critical batch is ever in flight, when all others are normal")
+    @Test("ac04: beyond the limit only one critical batch is in flight, if all others are normal")
     func ac04_limitHolds() {
         for seed in 0..<20 {
             var chaotic = ChaoticWorld(seed: UInt64(seed), destinations: 1)
@@ -100,7 +100,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("ac06: no new normal batch is asked for while critical events wait that could be")
+    @Test("ac06: no new normal batch is requested while critical events wait that could be")
     func ac06_criticalBeforeNormal() {
         for seed in 0..<20 {
             var chaotic = ChaoticWorld(seed: UInt64(seed), destinations: 1, storeTrouble: false)
@@ -125,7 +125,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("ga02: with the interval off nothing is ever sent without a command")
+    @Test("ga02: with the interval off nothing is sent without a command")
     func ga02_offInAllCircumstances() {
         for seed in 0..<20 {
             var random = SplitMix64(seed: UInt64(seed))
@@ -152,7 +152,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("ac13: ten thousand retries wait as long as they should, each request on its own")
+    @Test("ac13: ten thousand retries wait as long as they should, each request separately")
     func ac13_tenThousandRetries() {
         var waits: [Int: [Duration]] = [:]
         for seed in 0..<3334 {
@@ -175,7 +175,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("a full day at a destination that hangs half of the time loses and stalls nothing")
+    @Test("a full day with a destination that hangs half of the time loses and delays nothing")
     func fault10_noStall() {
         var chaotic = ChaoticWorld(seed: 77, destinations: 1)
         chaotic.chaos.value.moods["d0"] = .hanging

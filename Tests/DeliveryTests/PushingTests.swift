@@ -5,7 +5,7 @@ import Testing
 
 @testable import Delivery
 
-@Suite("What commands make a destination do")
+@Suite("The effect of commands on a destination")
 struct PushingTests {
     private func push(everything: Bool = false, events: Int = 0, free: Int = 0, _ batches: Set<BatchID> = [])
         -> Push
@@ -15,7 +15,7 @@ struct PushingTests {
             free: PerPriority(critical: 0, normal: free), batches: batches)
     }
 
-    @Test("a dispatch is for what waited at its beginning, once")
+    @Test("a dispatch covers what waited at its beginning, once")
     func dispatch() {
         var random = SplitMix64(seed: 1)
         var ids = UUIDv7Generator()
@@ -36,7 +36,7 @@ struct PushingTests {
         #expect(pushing.concerns(other), "the pieces of its batches belong to it")
     }
 
-    @Test("a drain is for all that waits and comes; one attempt passes an open breaker")
+    @Test("a drain covers all waiting and new events, and one attempt passes an open breaker")
     func drain() {
         var pushing = Pushing()
         pushing.begin(push(everything: true))
@@ -48,7 +48,7 @@ struct PushingTests {
         #expect(!pushing.hasProbe)
     }
 
-    @Test("it ends with a reason unless all went, and a new one begins without the last one's")
+    @Test("a command ends with a reason unless all was sent, and a new one begins without the last reason")
     func ends() {
         var pushing = Pushing()
         pushing.begin(push(events: 1))

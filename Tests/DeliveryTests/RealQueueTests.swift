@@ -44,7 +44,7 @@ private final class Collector: BatchSender {
     }
 }
 
-@Suite("Delivery over the real queue")
+@Suite("Delivery with the real queue")
 struct RealQueueTests {
     private struct Agent {
         let store: QueueStore
@@ -98,7 +98,7 @@ struct RealQueueTests {
     }
 
     @Test(
-        "ac17: disabling waits for what is in flight; what has no answer by then is told apart, and nothing is counted twice",
+        "ac17: disabling waits for requests in flight; unanswered ones are reported apart, and nothing counts twice",
         arguments: [true, false])
     func ac17_disable(arrives: Bool) async throws {
         let directory = try TemporaryDirectory()

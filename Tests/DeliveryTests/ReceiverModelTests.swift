@@ -102,7 +102,7 @@ struct ReceiverModelTests {
     private static let worlds = 50
 
     @Test(
-        "what would be acknowledged is, within 30 s; what is rejected is kept; only a destination that takes nothing is held",
+        "acceptable events arrive within 30 s, rejected ones are kept, only a destination that accepts none is held",
         arguments: Seeds.list(1...UInt64(worlds)))
     func goodEventsPass(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Delivery
 
-@Suite("A receiver that refuses a share of the events with 400")
+@Suite("A receiver that refuses some events with 400")
 struct RefusedShareTests {
     private final class Tally {
         var sendings: [Int: Int] = [:]

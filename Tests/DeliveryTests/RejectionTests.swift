@@ -3,7 +3,7 @@ import EventLoops
 import Model
 import Testing
 
-@Suite("Rejected events, bodies that are too large, poisonous batches")
+@Suite("Rejected events, oversized bodies, poisonous batches")
 struct RejectionTests {
     /// Rejects every batch with one of these events in it.
     private func rejecting(_ bad: Set<Int>, _ outcome: Outcome) -> (inout World, World.Sent) -> (
@@ -12,7 +12,7 @@ struct RejectionTests {
         { _, sent in (.milliseconds(10), bad.isDisjoint(with: sent.events) ? .acknowledged : outcome) }
     }
 
-    @Test("a rejected batch is bisected to the rejected events, the rest ships")
+    @Test("a rejected batch is bisected to the rejected events, and the others are sent")
     func fault11_bisects() {
         var world = World(options())
         world.accept(50)
@@ -27,7 +27,7 @@ struct RejectionTests {
         #expect(world.boot - world.sent[0].at < .seconds(10))
     }
 
-    @Test("a new destination whose first batch has a bad event takes the others at once")
+    @Test("a new destination whose first batch has a bad event accepts the others at once")
     func fault11_beforeTheFirstAcknowledgement() {
         var world = World(options())
         world.answer = rejecting([7], .rejected(.badRequest))
@@ -45,7 +45,7 @@ struct RejectionTests {
         #expect(both.store.acknowledged.count == 99)
     }
 
-    @Test("one wrong setting never turns the queue into dead letters")
+    @Test("a wrong setting never turns the queue into dead letters")
     func fault11_wrongSetting() {
         var world = World(options())
         world.accept(1000)
@@ -74,9 +74,7 @@ struct RejectionTests {
         #expect(never.store.deadLettered.isEmpty && never.store.queued == 500)
     }
 
-    @Test(
-        "a restart knows that the destination took something with these settings; other settings do not"
-    )
+    @Test("after a restart an acknowledgement with the same settings still counts; with others it does not")
     func fault11_acknowledgedWithSettingsSurvives() {
         var world = World(options { $0.fingerprint = "a" })
         world.accept(50)
@@ -87,7 +85,7 @@ struct RejectionTests {
         #expect(!world.main.hasAcknowledgedWithSettings)
     }
 
-    @Test("a batch that alone exhausts its retries is set aside and bisected later; the others flow")
+    @Test("a batch that alone exhausts its retries is set aside and bisected later, and others continue")
     func fault11_poisonousBatch() {
         var world = World(options())
         world.answer = rejecting([25], .retry(.unavailable))
@@ -102,7 +100,7 @@ struct RejectionTests {
     }
 
     @Test(
-        "a batch that alone has lost answers is sent again as it is: its halves would be stored under other ids"
+        "a batch that alone loses its answers is repeated as it is, as its halves would be stored under other ids"
     )
     func fault11_lostAnswers() {
         var world = World(options())
@@ -119,7 +117,7 @@ struct RejectionTests {
         }
     }
 
-    @Test("a destination that is down opens the breaker instead of setting batches aside")
+    @Test("a destination that is down opens the breaker, and no batch is set aside")
     func fault11_downIsNotPoison() {
         var world = World(options())
         world.accept(500)
@@ -131,8 +129,7 @@ struct RejectionTests {
         #expect(!world.notes.contains { if case .setAside = $0 { true } else { false } })
     }
 
-    @Test(
-        "too many batches that fail alone hold the destination: memory is bounded, somebody is told")
+    @Test("too many batches that fail alone hold the destination: memory is bounded, and it is reported")
     func fault11_tooManyAlone() {
         var world = World(options())
         var ids = UUIDv7Generator()
@@ -153,7 +150,7 @@ struct RejectionTests {
     }
 
     @Test(
-        "413 halves until it fits, learns a ceiling, forgets it at reload; one event alone is a dead letter"
+        "413 halves batches until they fit, and sets a size limit until a reload; one event is a dead letter"
     )
     func fault12_tooLarge() throws {
         var world = World(options())
@@ -179,7 +176,7 @@ struct RejectionTests {
         #expect(world.main.ceiling == nil)
     }
 
-    @Test("the ceiling that 413 teaches survives a restart with the same settings, and no others")
+    @Test("the size limit from 413 survives a restart with the same settings only")
     func fault52_ceilingSurvives() {
         var world = World(options { $0.fingerprint = "a" })
         let limit = 10 * ModelStore.bytesPerEvent
@@ -223,7 +220,7 @@ struct RejectionTests {
         #expect(ceiling.wireBytes == 1800 && ceiling.bytes == 7200)
     }
 
-    @Test("a limit of a few bytes holds instead of turning the queue into dead letters")
+    @Test("a limit of a few bytes holds the destination instead of making dead letters")
     func fault12_absurdLimit() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .tooLarge(wireBytes: 5000, .tooLarge)) }
@@ -233,7 +230,9 @@ struct RejectionTests {
         #expect(world.main.hold != nil)
     }
 
-    @Test("partial success: acknowledged, rejected and wanted again, each once; bad places are ignored")
+    @Test(
+        "partial success: acknowledged, rejected and retried events, each once; invalid positions are ignored"
+    )
     func partialSuccess() {
         var world = World(options())
         var first = true

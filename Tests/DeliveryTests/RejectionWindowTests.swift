@@ -2,7 +2,7 @@
 import TestKit
 import Testing
 
-@Suite("What a destination took and rejected last")
+@Suite("Recent results of a destination")
 struct RejectionWindowTests {
     @Test(
         "dead letters are at most as many as acknowledged events, and end at a tenth of the last thousand",
@@ -28,7 +28,7 @@ struct RejectionWindowTests {
         }
     }
 
-    @Test("what one app has rejected leaves the others their tenth; many apps with a few each share it")
+    @Test("an app's rejections leave the others their tenth; many apps with a few share it")
     func appsOwnMatter() {
         var window = RejectionWindow(trusted: 1000)
         for _ in 0..<100 {

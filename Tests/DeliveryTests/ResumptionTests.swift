@@ -13,14 +13,14 @@ struct ResumptionTests {
         Resumption(of: world.machine.snapshot(at: world.now), token: token, destination: destination)
     }
 
-    @Test("nothing waits: nothing ended, nothing remains")
+    @Test("without waits it ends nothing, and nothing remains")
     func nothing() {
         let world = World(options())
         #expect(resumption(world).ended.isEmpty)
         #expect(resumption(world).remaining.isEmpty)
     }
 
-    @Test("pauses: of all destinations and of one, and only the token that is named")
+    @Test("it ends pauses of all destinations and of one, and of a named token only that")
     func pauses() {
         var world = World(options())
         world.input(.pause(token: "deploy", nil, ttl: nil, untilRestart: false))
@@ -37,7 +37,7 @@ struct ResumptionTests {
     }
 
     @Test(
-        "waits after failures, each by its name",
+        "it ends waits after failures, each by its name",
         arguments: [
             (Outcome.held(.unauthorised), "hold of main"),
             (.retryAfter(.seconds(3600), .unavailable), "wait of main that its receiver asked for"),
@@ -57,7 +57,7 @@ struct ResumptionTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("what only another command ends is named with the command")
+    @Test("waits that only another command ends are listed with the command")
     func remaining() {
         var world = World(options())
         world.input(.network(on: false))

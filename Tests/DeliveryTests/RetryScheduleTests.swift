@@ -23,7 +23,7 @@ struct RetryScheduleTests {
         for count in thirds { #expect((3100...3570).contains(count), "\(thirds)") }
     }
 
-    @Test("ac02: an interval is kept as it is; a text that none was kept as is no interval")
+    @Test("ac02: a stored interval reads back, and an invalid text is no interval")
     func ac02_keptInterval() {
         let intervals = [Duration.seconds(1), .milliseconds(1500), .seconds(86_400)].map {
             DispatchInterval.every($0)

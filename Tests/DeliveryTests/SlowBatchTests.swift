@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// A receiver that takes 2 ms an event, and an agent whose requests may take 4 s: what has waited during an outage makes larger batches.
-@Suite("Batches that take longer than a request may")
+@Suite("Batches that exceed the request timeout")
 struct SlowBatchTests {
     private static let late = Failure(kind: .timeout, message: "no answer in time")
 
@@ -63,9 +63,7 @@ struct SlowBatchTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
-    @Test(
-        "a receiver that recognises no repeats gets such a batch three times at most; then its halves"
-    )
+    @Test("a receiver that recognises no repeats gets such a batch at most three times, then its halves")
     func noRepeats() {
         var world = world { $0.recognisesRepeats = false }
         world.answer = { _, sent in
@@ -88,9 +86,7 @@ struct SlowBatchTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
-    @Test(
-        "an outage in which every request times out gives one probe after the other more time, and no other batch"
-    )
+    @Test("an outage with timeouts gives one probe after the other more time, and no other batch")
     func outage() {
         var world = World(options())
         world.accept(50)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Delivery
 
-@Suite("A few values by their keys")
+@Suite("A small map")
 struct SmallMapTests {
-    @Test("it holds what a dictionary would, in the keys' order", arguments: [1, 2, 3] as [UInt64])
+    @Test("it holds what a dictionary would, in the order of the keys", arguments: [1, 2, 3] as [UInt64])
     func agreesWithADictionary(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var map = SmallMap<Int, [Int]>()

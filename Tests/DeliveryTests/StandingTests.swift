@@ -17,7 +17,7 @@ struct StandingTests {
         )
     }
 
-    @Test("reasons rank: a hold, Retry-After, no route, an open breaker")
+    @Test("reasons have ranks: a hold, Retry-After, no route, an open breaker")
     func precedence() {
         var standing = Standing()
         #expect(standing.obstacle == nil && !standing.isForProbesOnly)
@@ -39,7 +39,7 @@ struct StandingTests {
         #expect(standing.obstacle == nil)
     }
 
-    @Test("a hold's probe comes before the breaker's; a breaker without probes gets none")
+    @Test("a hold's probe is before the breaker's; a breaker without probes gets none")
     func probes() {
         var standing = Standing()
         standing.openBreaker(nextProbe: start.boot + .seconds(9), at: start.wall)
@@ -54,7 +54,7 @@ struct StandingTests {
         #expect(standing.nextProbe == nil)
     }
 
-    @Test("after failures nothing begins for a moment, until something is acknowledged or a person says so")
+    @Test("after failures there is a short pause, until an acknowledgement or a command")
     func trouble() {
         var standing = Standing(firstStart: start.boot + .seconds(2))
         #expect(did(standing.countFailure()) == 1 && did(standing.countFailure()) == 2)
@@ -72,7 +72,7 @@ struct StandingTests {
         #expect(standing.startNotBefore == nil && standing.trouble == nil)
     }
 
-    @Test("a wait that the destination asks for is never shortened by a later answer, and ends once")
+    @Test("a wait that the destination requests is not shortened by a later answer, and ends once")
     func retryAfter() {
         var standing = Standing(retryAfterUntil: start.boot + .seconds(10))
         #expect(!did(standing.waitAsTold(until: start.boot + .seconds(5), at: start)))
@@ -81,7 +81,7 @@ struct StandingTests {
         #expect(did(standing.endRetryAfter()) && !did(standing.endRetryAfter()))
     }
 
-    @Test("a route that is gone is news once, and outlasts what a sender found out")
+    @Test("a missing route is news once, and outlasts what a sender found out")
     func route() {
         var standing = Standing()
         #expect(
@@ -96,7 +96,7 @@ struct StandingTests {
         #expect(standing.offline == nil)
     }
 
-    @Test("a queue that fails is left alone for longer each time; calls that fail together are one failure")
+    @Test("a failing queue is left alone for longer each time; calls that fail together are one failure")
     func store() {
         var standing = Standing()
         var now = start.boot
@@ -113,7 +113,7 @@ struct StandingTests {
         #expect(did(standing.noteStoreFailure(at: now)).wait == .seconds(1))
     }
 
-    @Test("a hold in doubt is announced once its doubt says so")
+    @Test("a hold in doubt is announced when its doubt is")
     func announcement() {
         var standing = Standing()
         standing.hold(hold(doubt: Doubt(began: start.boot, isAnnounced: false)))
@@ -126,11 +126,12 @@ struct StandingTests {
     }
 }
 
-@Suite("Which new event is tried in a doubt")
+@Suite("The new event that is tried in a doubt")
 struct DoubtRoomTests {
     private let start = BootInstant(nanoseconds: 1)
 
-    @Test("every other new event is another app's, in one lane after the other, once until it is announced")
+    @Test(
+        "every other new event is of another app, from one lane after the other, once until the announcement")
     func elsewhere() {
         var doubt = Doubt(began: start, isAnnounced: false)
         let lanes = Priority.inOrder
@@ -148,7 +149,7 @@ struct DoubtRoomTests {
     }
 
     @Test(
-        "every other probe is the newest event, once until it is announced; never where the order is promised"
+        "every other probe is the newest event, once until the announcement, and never if order is promised"
     )
     func newest() {
         var doubt = Doubt(began: start, isAnnounced: false)

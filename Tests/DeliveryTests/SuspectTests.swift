@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 /// What one app writes makes whole requests fail, as a firewall before the receiver does: the others' events pass.
-@Suite("One app's events that make requests fail")
+@Suite("Events of one app that make requests fail")
 struct SuspectTests {
     /// How a request fails that holds a bad event.
     enum Manner: CaseIterable {
@@ -62,7 +62,7 @@ struct SuspectTests {
     }
 
     @Test(
-        "what is on its way when a person resumes, or the network changes, and fails goes again at once, not in 20 minutes",
+        "requests in flight that fail at a resume or a network change are repeated at once, not in 20 minutes",
         arguments: Manner.allCases, [true, false])
     func begunAgain(manner: Manner, isByPerson: Bool) {
         for apps in [5, nil] {
@@ -85,7 +85,8 @@ struct SuspectTests {
     }
 
     @Test(
-        "one event, or one every four seconds: the others' pass, and it is kept", arguments: Manner.allCases,
+        "one bad event, or one every four seconds: the others pass, and it is kept",
+        arguments: Manner.allCases,
         [1, 60])
     func oneOfAnApp(manner: Manner, events: Int) {
         let memory = Memory()
@@ -107,7 +108,7 @@ struct SuspectTests {
     }
 
     @Test(
-        "its events come first and alone, thousands of them: another's that come later pass",
+        "thousands of bad events come first and alone: another app's later events pass",
         arguments: Manner.allCases
     )
     func floodFirst(manner: Manner) {
@@ -126,7 +127,7 @@ struct SuspectTests {
     }
 
     @Test(
-        "a whole outage costs at most five requests more than one with a single app",
+        "an outage costs at most five requests more with many apps than with one",
         arguments: Manner.allCases,
         [1, 5, 50])
     func outage(manner: Manner, apps: Int) {
@@ -149,7 +150,7 @@ struct SuspectTests {
     }
 
     @Test(
-        "an outage stops an app that is suspected as it stops others: after its first failures",
+        "an outage stops a suspected app like others: after its first failures",
         arguments: Manner.allCases)
     func outageOfASuspect(manner: Manner) {
         func requests(isSuspected: Bool) -> (Int, World) {
@@ -166,7 +167,7 @@ struct SuspectTests {
         #expect(mine.1.main.hold != nil || mine.1.main.breaker != nil)
     }
 
-    @Test("429 and 503 speak of load: no app is asked, and there is not one request more")
+    @Test("429 and 503 mean load: no app is suspected, and there is not one request more")
     func overload() {
         func requests(_ apps: Int?) -> Int {
             var world = world(.failing, apps: apps, Memory()) { _, _ in true }
@@ -180,7 +181,7 @@ struct SuspectTests {
         #expect(requests(5) == requests(nil))
     }
 
-    @Test("credentials that were never taken hold the destination, and apps are not asked one by one")
+    @Test("credentials that never worked hold the destination, and apps are not tried one by one")
     func fresh() {
         var world = World(options())
         world.store.apps = 5
@@ -192,7 +193,7 @@ struct SuspectTests {
     }
 
     @Test(
-        "by seed: while any event would be taken, those that would pass do within 30 s",
+        "by seed: while any event would be accepted, acceptable events arrive within 30 s",
         arguments: Seeds.list(1...28))
     func bySeed(seed: UInt64) {
         var random = SplitMix64(seed: seed)
@@ -260,7 +261,7 @@ struct SuspectTests {
     }
 
     @Test(
-        "by seed: no event is taken under two ids, whatever fails, is refused, lost, cut or started again",
+        "by seed: no event is accepted under two ids, through failures, refusals, cuts and restarts",
         arguments: Seeds.list(1...60))
     func neverUnderTwoIds(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -7,7 +7,7 @@ import Testing
 @Suite("Rate limit")
 struct TokenBucketTests {
     @Test(
-        "requests a second are held over any stretch, with a second's worth beyond at most",
+        "the rate of requests holds over any period, with at most a second's worth beyond",
         arguments: [0.1, 1, 7.5, 200])
     func requestsASecond(rate: Double) {
         var now = BootInstant(nanoseconds: 0)
@@ -26,7 +26,7 @@ struct TokenBucketTests {
         #expect(Double(sent) >= 60 * rate - 1)
     }
 
-    @Test("a batch of several requests is charged for all of them")
+    @Test("a batch with several requests is charged for all of them")
     func severalRequests() {
         var world = World(
             options {
@@ -41,7 +41,7 @@ struct TokenBucketTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("a critical batch that comes while the limit is waited for is the next to go")
+    @Test("a critical batch that arrives while the limit is waited for is sent next")
     func criticalGoesFirst() {
         var world = World(options { $0.requestsPerSecond = 0.1 })
         world.accept(200)
@@ -52,7 +52,7 @@ struct TokenBucketTests {
         #expect(world.sent.count == 2 && world.sent[1].priority == .critical)
     }
 
-    @Test("a limit on requests spreads them evenly")
+    @Test("a rate limit spreads requests evenly")
     func requestsInTheMachine() {
         var world = World(options { $0.requestsPerSecond = 2 })
         world.accept(5000)

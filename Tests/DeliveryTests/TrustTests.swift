@@ -32,7 +32,7 @@ struct ScriptedReceiver {
     }
 }
 
-@Suite("Poison before trust")
+@Suite("Poisonous events before trust")
 struct TrustTests {
     @Test(
         "a destination that refuses everything after one acknowledgement is held, and few events become dead letters"
@@ -54,7 +54,7 @@ struct TrustTests {
         }
     }
 
-    @Test("a new destination that finds everything too large is held, and has no dead letters")
+    @Test("a new destination that finds everything too large is held, and gets no dead letters")
     func fault12_newDestination() {
         var world = World(options())
         world.answer = { _, sent in (.milliseconds(5), .tooLarge(wireBytes: 1000, .tooLarge)) }
@@ -68,9 +68,7 @@ struct TrustTests {
         #expect(world.store.acknowledged.count == 300)
     }
 
-    @Test(
-        "events that are rejected before they are sent are dead letters whatever the destination is known for"
-    )
+    @Test("events rejected before they are sent are dead letters, whatever is known of the destination")
     func rejectedHere() {
         var world = World(options())
         let old = Failure(kind: .local, message: "too old")
@@ -84,7 +82,7 @@ struct TrustTests {
         #expect(!world.main.hasAcknowledgedWithSettings)
     }
 
-    @Test("events that are rejected before they are sent tell nothing of a destination that is down")
+    @Test("events rejected before they are sent say nothing about a destination that is down")
     func rejectedHereWhileDown() {
         var world = World(options { $0.retry = RetrySchedule(intervals: []) })
         world.answer = { _, _ in (.milliseconds(1), .retry(.unavailable)) }
@@ -100,7 +98,7 @@ struct TrustTests {
         #expect(world.store.deadLettered.count == 50 && world.main.breaker != nil)
     }
 
-    @Test("what a protocol forbids to send again is a dead letter at once, and its reason is kept")
+    @Test("events that a protocol forbids to repeat are dead letters at once, with the reason")
     func rejectedForGood() {
         var world = World(options())
         let refused = Failure(
@@ -130,8 +128,7 @@ struct TrustTests {
         #expect(world.main.hold != nil && world.main.standing.lastFailure?.failure == words)
     }
 
-    @Test(
-        "an answer that took a batch and rejected some without a name is counted, noted and never sent again")
+    @Test("unnamed rejections in an accepted batch are counted and reported, and the batch is not repeated")
     func unnamedRejections() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .acknowledgedWithLoss(rejected: 5, .badRequest)) }
@@ -145,7 +142,7 @@ struct TrustTests {
     }
 
     @Test(
-        "a lone poison event among good ones is found without a hold, at any rate",
+        "a single poisonous event among good ones is found without a hold, at any rate",
         arguments: [1, 2, 7, 50])
     func fault11_lonePoison(batch: Int) {
         for manner in ScriptedReceiver.Manner.allCases {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Delivery
 
-@Suite("Whose turn it is, and how soon")
+@Suite("Turns and rates")
 struct TurnsTests {
     private let start = BootInstant(nanoseconds: 1)
 
-    @Test("pieces of rejected batches and all else take turns; an event that was not there costs no turn")
+    @Test("pieces of rejected batches and other batches alternate; a missing one costs no turn")
     func pieces() {
         var turns = Turns(requestsPerSecond: nil, at: start)
         #expect(!turns.prefersPieces && !turns.isLimited && did(turns.allowsRequest(at: start)))
@@ -20,7 +20,7 @@ struct TurnsTests {
         #expect(!turns.prefersPieces)
     }
 
-    @Test("a rate is held, and says when the next request may begin")
+    @Test("a rate is kept, and says when the next request may begin")
     func rate() {
         var turns = Turns(requestsPerSecond: 2, at: start)
         for _ in 0..<2 {
@@ -36,7 +36,7 @@ struct TurnsTests {
         #expect(!turns.isLimited)
     }
 
-    @Test("what waits is looked through at the earliest time that was asked for, once")
+    @Test("the backlog is examined once, at the earliest time requested")
     func looks() {
         var turns = Turns(requestsPerSecond: nil, at: start)
         #expect(!turns.looks(at: start + .seconds(99)))
