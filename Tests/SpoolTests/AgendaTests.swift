@@ -10,7 +10,7 @@ struct AgendaTests {
         BootInstant(nanoseconds: milliseconds * 1_000_000)
     }
 
-    @Test("equal errands are one, at the earliest time that was asked for")
+    @Test("equal errands are merged, at the earliest time requested")
     func merging() {
         var agenda = Agenda()
         agenda.plan(.poll, at: at(30))
@@ -26,7 +26,7 @@ struct AgendaTests {
         #expect(agenda.popDue(at(40)) == .poll && agenda.popDue(at(40)) == nil)
     }
 
-    @Test("one alarm, for the earliest errand; the timer is touched only if an earlier one comes")
+    @Test("there is one alarm, for the earliest errand; only an earlier errand moves the timer")
     func alarm() {
         var agenda = Agenda()
         #expect(agenda.nextAlarm() == nil)
@@ -45,7 +45,7 @@ struct AgendaTests {
     }
 
     @Test(
-        "random plans: each errand comes once, not before the earliest time asked for, and never without an alarm",
+        "random plans: each errand runs once, not before its time, and never without an alarm",
         arguments: 1...40)
     func random(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Append files", .timeLimit(.minutes(5)))
 struct AppendFileTests {
-    @Test("lines arrive as they are written, in order, with app, path and offset")
+    @Test("lines are read as written, in order, with app, path and offset")
     func linesArriveInOrder() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")
@@ -21,7 +21,7 @@ struct AppendFileTests {
         #expect(spool.queue.lines == ["{\"n\":1}", "{\"n\":2}\r", "{\"n\":3}"])
     }
 
-    @Test("reading goes on at the checkpoint after a restart")
+    @Test("reading continues at the checkpoint after a restart")
     func restartsGoOnAtTheCheckpoint() async throws {
         let spool = try SpoolHarness()
         spool.write("a\nb\n", to: "x.log")
@@ -62,7 +62,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("a truncated file is read from its start, not again and not from the old size")
+    @Test("a truncated file is read from its start, and only once")
     func fault02_truncationStartsAnew() async throws {
         let spool = try SpoolHarness()
         spool.write("first line\nsecond line\n", to: "x.jsonl")
@@ -75,7 +75,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("a tail that a power cut took repeats at most what lies between two marks")
+    @Test("a tail lost in a power cut repeats at most the bytes between two marks")
     func fault02_lostTailGoesOnAtAMark() async throws {
         let spool = try SpoolHarness()
         var reader = try await spool.start()
@@ -93,9 +93,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test(
-        "a log begun anew with the same banner, whose lines all end alike, is read from where it differs"
-    )
+    @Test("a log that restarts with the same banner and equal line ends is read from the first difference")
     func fault02_equalBeginningsAndEndsProveNothing() async throws {
         let spool = try SpoolHarness()
         let banner = String(repeating: "b", count: 1300)
@@ -114,9 +112,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test(
-        "what is proven of a long file is read in several turns, and only what follows its last mark comes again"
-    )
+    @Test("a proof over a long file takes several turns, and only bytes after its last mark are repeated")
     func fault02_longProofs() async throws {
         let spool = try SpoolHarness()
         let lines = (0..<6_000).map { "\($0) \(String(repeating: "x", count: 1000))" }
@@ -133,7 +129,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("files that begin alike are different files; a new file under an old name is a new one")
+    @Test("files with equal beginnings are different files; a new file under an old name is new")
     func fault03_identityIsNotTheBeginning() async throws {
         let spool = try SpoolHarness()
         let header = String(repeating: "h", count: 2000)
@@ -166,9 +162,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test(
-        "a line that is too long is skipped, quarantined with its beginning, and its neighbours are whole"
-    )
+    @Test("a line that is too long is quarantined with its beginning, and its neighbours are whole")
     func fault19_longLinesAreSkipped() async throws {
         let spool = try SpoolHarness()
         let long = String(repeating: "x", count: 3_000_000)
@@ -184,7 +178,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("a long line that comes in pieces is taken whole")
+    @Test("a long line that arrives in pieces is read as a whole")
     func longLinesInPieces() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -200,7 +194,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("while commits wait nothing more is read; then reading goes on, and nothing is lost or repeated")
+    @Test("while commits wait nothing is read; then reading continues, and nothing is lost or repeated")
     func waitingCommitsHoldReadingBack() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {
@@ -242,7 +236,7 @@ struct AppendFileTests {
     }
 
     @Test(
-        "a file that was emptied and holds other lines with equal ends is new, however long they are, while it runs and at a start",
+        "an emptied file with other lines and equal line ends is new, at run time and at a start",
         arguments: [300, 1000], [true, false])
     func equalEnds(length: Int, stops: Bool) async throws {
         let spool = try SpoolHarness()

@@ -6,7 +6,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("Old files, read by hand")
+@Suite("Old files, read by command")
 struct BackfillFileTests {
     private let directory: TemporaryDirectory
 
@@ -62,7 +62,7 @@ struct BackfillFileTests {
         numbers.map { #"{"name":"event","n":\#($0)}"# + "\n" }.joined()
     }
 
-    @Test("lines come piece by piece, none is cut in two, and the last one needs no line feed")
+    @Test("lines are read in pieces, none is cut in two, and the last one needs no line feed")
     func linesInPieces() throws {
         let text = lines(0..<5000)
         for limit in [1, 30, 100, 4096, 1 << 20] {
@@ -76,7 +76,7 @@ struct BackfillFileTests {
     }
 
     @Test(
-        "reading goes on behind any piece: nothing is missing, nothing comes twice",
+        "reading continues after any piece, and nothing is missing or repeated",
         arguments: ["a.jsonl", "a.json", "a.jsonl.gz", "a.json.zst"])
     func goesOn(name: String) throws {
         let seed = Seeds.one(9)
@@ -109,7 +109,7 @@ struct BackfillFileTests {
         }
     }
 
-    @Test("a file that holds something else now is read from its beginning")
+    @Test("a file with different content is read from its beginning")
     func otherContent() throws {
         let path = try write(lines(0..<100), as: "a.jsonl")
         let place = try read(path, pieces: 3).place
@@ -121,8 +121,7 @@ struct BackfillFileTests {
         #expect(grown.lines.hasSuffix(lines(100..<200)))
     }
 
-    @Test(
-        "a file that was written anew in place is read from its beginning, however alike it begins and ends")
+    @Test("a file rewritten in place is read from its beginning, even if its start and end are the same")
     func rewrittenInPlace() throws {
         let head = String(
             repeating: #"{"name":"config","k":"\#(String(repeating: "c", count: 80))"}"# + "\n", count: 20)
@@ -150,7 +149,7 @@ struct BackfillFileTests {
         }
     }
 
-    @Test("a place of an earlier version is good if the file begins as it did")
+    @Test("a position of an earlier version is valid if the file has the same beginning")
     func placesOfEarlierVersions() throws {
         let path = try write(lines(0..<100), as: "a.jsonl")
         let hash = Array(lines(0..<100).utf8.prefix(1024)).withUnsafeBytes { ByteHash.of($0) }
@@ -163,7 +162,7 @@ struct BackfillFileTests {
     }
 
     @Test(
-        "records of a container's runtime are not cut at the end of a piece", arguments: LineFormat.allCases)
+        "records of a container runtime are not cut at the end of a piece", arguments: LineFormat.allCases)
     func recordsOfContainers(format: LineFormat) throws {
         func line(_ text: String, isLast: Bool) -> String {
             let time = "2026-11-20T10:00:00.000000001Z"
@@ -205,7 +204,7 @@ struct BackfillFileTests {
         #expect(found.last == line("3-1", isLast: false) && found.dropLast().last == record(2, of: 3))
     }
 
-    @Test("the key is the file's, whatever it is called")
+    @Test("the key belongs to the file, whatever its name")
     func keys() throws {
         let path = try write("x", as: "a.jsonl")
         let key = try BackfillFile(path: path, maxEventSize: 9).key
@@ -229,8 +228,7 @@ struct BackfillFileTests {
         }
     }
 
-    @Test(
-        "a line that is too long and that its archive breaks off is one record, with what the archive lacks")
+    @Test("an oversized line in a truncated archive is one record, with the reason")
     func tornLongLine() throws {
         for length in [5000, 700_000] {
             var random = SplitMix64(seed: UInt64(length))
@@ -242,7 +240,7 @@ struct BackfillFileTests {
         }
     }
 
-    @Test("archives that are cut or damaged, and texts that end too early, are told once and never again")
+    @Test("truncated or damaged archives, and incomplete texts, are reported once")
     func brokenEnds() throws {
         let archive = try packed(lines(0..<2000), .gzip)
         for (bytes, name, reason) in [
@@ -258,7 +256,7 @@ struct BackfillFileTests {
     }
 
     @Test(
-        "of a text with a fault the events before it stand; the rest is told once, with its place, and never again"
+        "in a text with an error the events before it are read, and the rest is reported once, with its position"
     )
     func faultyTexts() throws {
         let long = String(repeating: "{\"n\":1},", count: 200_000)

@@ -22,7 +22,7 @@ struct BacklogTests {
             owner: 0, size: 1, now: start)
     }
 
-    @Test("a census and a look are planned once, until reading goes on")
+    @Test("a census and a look are planned once, until reading continues")
     func plans() {
         var backlog = Backlog()
         #expect(backlog.planCensus() && backlog.planLook())
@@ -33,7 +33,7 @@ struct BacklogTests {
         #expect(backlog.planLook() == true)
     }
 
-    @Test("a census counts in its own figures until it is whole; reading takes away from the last one's")
+    @Test("a census uses its own figures until it is complete, and reading lowers the previous ones")
     func census() {
         var backlog = Backlog()
         backlog.beginCensus([directory("a"), directory("b")], start)
@@ -68,7 +68,7 @@ struct BacklogTests {
         #expect(backlog.endLookSlice(start, interval: .seconds(2)) == .done(next: .seconds(2)))
     }
 
-    @Test("a look asks each file that waited at its beginning once, a slice at a time")
+    @Test("a look asks for each file that waited at its beginning once, in slices")
     func look() {
         var backlog = Backlog()
         let files = (0..<Backlog.slice * 2 + 10).map { file($0) }
@@ -87,7 +87,7 @@ struct BacklogTests {
         #expect(backlog.filesToAsk([files[7]], start) == [files[7]])
     }
 
-    @Test("memory is given back after 16 MB of reading, every ten seconds at most")
+    @Test("memory is released after 16 MB of reading, at most every ten seconds")
     func memory() {
         var backlog = Backlog()
         let much = ByteCount(16 << 20)

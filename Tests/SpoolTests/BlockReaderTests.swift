@@ -108,7 +108,7 @@ struct BlockReaderTests {
         return file
     }
 
-    @Test("a sealed file: each line once, in order, whatever the blocks; zeros at the end are no piece")
+    @Test("in a sealed file each line is read once, in order, for any blocks; trailing zeros are no piece")
     func sealed() {
         for seed in UInt64(1)...3000 {
             var random = SplitMix64(seed: seed)
@@ -119,7 +119,7 @@ struct BlockReaderTests {
         }
     }
 
-    @Test("a file that is written to: nothing behind the last line feed is handed, and reading stops there")
+    @Test("in a file being written nothing after the last line feed is handed over, and reading stops there")
     func open() {
         for seed in UInt64(1)...3000 {
             var random = SplitMix64(seed: seed)

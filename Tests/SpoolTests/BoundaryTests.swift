@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// What lies in the spool's tree by its name, and is not the spool.
-@Suite("Where the spool ends", .timeLimit(.minutes(5)))
+@Suite("The limits of the spool", .timeLimit(.minutes(5)))
 struct BoundaryTests {
     /// Mounts a file system of its own; false where only root may, or a container forbids it.
     private func mountMemory(at path: String) -> Bool {
@@ -14,7 +14,7 @@ struct BoundaryTests {
     }
 
     @Test(
-        "a directory on which something is mounted at the start is read once it is unmounted",
+        "a directory hidden by a mount at the start is read once it is unmounted",
         .enabled(if: getuid() == 0, "mounting takes root"))
     func mountedAtTheStart() async throws {
         let spool = try SpoolHarness()
@@ -76,7 +76,7 @@ struct BoundaryTests {
     }
 
     @Test(
-        "what is mounted in the tree and does not answer delays nobody, at the start either: over a directory, over a file",
+        "a mount in the tree that does not answer delays nothing, also at the start, over directories and files",
         .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
     func silentMounts(isPlace: Bool) async throws {
         let spool = try SpoolHarness()
@@ -104,7 +104,7 @@ struct BoundaryTests {
         await reader.stop()
     }
 
-    @Test("directories deeper than sixteen are told and not entered; the sixteenth is")
+    @Test("directories deeper than sixteen levels are reported and not entered")
     func depthIsBounded() async throws {
         let spool = try SpoolHarness()
         var path = "d1"

@@ -9,7 +9,7 @@ import Testing
 
 /// What users may make of names, directories, owners and renames: it takes a bounded part of the reader's memory, and none of another
 /// user's events or complaints.
-@Suite("Bounds of what is held", .enabled(if: getuid() == 0), .timeLimit(.minutes(5)))
+@Suite("Bounds of tables", .enabled(if: getuid() == 0), .timeLimit(.minutes(5)))
 struct BoundsTests {
     private func drop(_ number: Int, of owner: UInt32, in spool: SpoolHarness, mode: UInt32 = 0o644) {
         let hidden = "\(spool.path)/incoming/.\(owner).\(number)"
@@ -19,7 +19,7 @@ struct BoundsTests {
     }
 
     @Test(
-        "the drop box is flat: a directory in it is told once, and neither listed nor watched",
+        "the drop box is flat: a directory in it is reported once, and neither listed nor watched",
         arguments: [true, false])
     func flatBox(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
@@ -59,7 +59,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("empty append files are not remembered beyond the descriptors; what comes into them is read")
+    @Test("empty append files are not remembered beyond the descriptors, and are read when they grow")
     func emptyFiles() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -76,7 +76,7 @@ struct BoundsTests {
     }
 
     @Test(
-        "append files beyond the bound are reported, and read when others have gone; other apps and owners have room"
+        "append files beyond the bound are reported, and read when there is room; other apps and owners have room"
     )
     func appendFiles() async throws {
         let spool = try SpoolHarness(in: "/dev/shm")
@@ -120,7 +120,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("where files stay, those beyond the bound are read once others were removed")
+    @Test("if files stay, those beyond the bound are read when others are removed")
     func appendFilesThatStay() async throws {
         let spool = try SpoolHarness(in: "/dev/shm")
         spool.makeDirectory("many")
@@ -141,9 +141,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test(
-        "a directory that is renamed to and fro, with others in it that cannot be read, leaves nothing behind"
-    )
+    @Test("a directory that is renamed repeatedly, with unreadable ones in it, leaves nothing behind")
     func renamedDirectories() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -169,7 +167,8 @@ struct BoundsTests {
     }
 
     @Test(
-        "directories beyond an app's bound are told, and read when there is room; other apps have their own")
+        "directories beyond an app's bound are reported, and read when there is room; other apps have their own"
+    )
     func directories() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -198,7 +197,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("drop files of many owners: each has room for some, and those beyond are found again")
+    @Test("each owner of drop files has room for some, and those beyond are found again")
     func owners() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -215,7 +214,7 @@ struct BoundsTests {
         #expect(Set(spool.queue.lines).count == 800)
     }
 
-    @Test("who has a range of subordinate ids has one share, not as many as ids")
+    @Test("a user with a range of subordinate ids has one share for all of them")
     func subordinateOwners() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -234,8 +233,7 @@ struct BoundsTests {
         #expect(places.count == 2 && places.allSatisfy { $0 < 2000 })
     }
 
-    @Test(
-        "a thousand links of one user do not hide that another's file is refused, and none is counted twice")
+    @Test("a thousand links of one user hide no refused file of another's, and none is counted twice")
     func refusalsOfAll() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -270,7 +268,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("a directory service that does not answer delays its own users' files only, and is named")
+    @Test("a directory service that does not answer delays only files of its users, and is named")
     func silentDirectoryService() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")

@@ -46,7 +46,7 @@ struct CapabilityTests {
     }
 
     @Test(
-        "a deleted file whose writer may still have it is let go when it would be given up",
+        "a deleted file whose writer may still have it open is released after the give-up time",
         arguments: [true, false])
     func deletedFilesAreLetGo(isWatching: Bool) async throws {
         let spool = try await spool()
@@ -69,7 +69,7 @@ struct CapabilityTests {
         await reader.stop()
     }
 
-    @Test("drop files go, those written in place too once they are quiet")
+    @Test("drop files are removed, also those written in place once they are quiet")
     func dropFilesGo() async throws {
         let spool = try await spool()
         let reader = try await spool.start()

@@ -3,9 +3,9 @@ import Model
 import TestKit
 import Testing
 
-@Suite("Spool: the path of a checkpoint survives the queue, which keeps a part of it")
+@Suite("Spool: the path in a checkpoint, of which the queue stores a part")
 struct CheckpointPathTests {
-    @Test("of any length, with any state")
+    @Test("a path of any length survives, with any state")
     func survives() {
         var random = SplitMix64(seed: 6)
         let characters: [Character] = ["a", "/", "é", "…", "x"]
@@ -24,7 +24,7 @@ struct CheckpointPathTests {
         }
     }
 
-    @Test("a state that was damaged is no path")
+    @Test("a damaged state gives no path")
     func damaged() {
         for state: [UInt8] in [[], [4], [4, 1], [4, 1, 0], [4, 255, 255, 0], [1, 1, 0, 65]] {
             let checkpoint = Checkpoint(key: [1], path: "p", offset: 0, state: state)

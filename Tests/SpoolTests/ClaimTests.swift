@@ -5,12 +5,11 @@ import Spool
 import TestKit
 import Testing
 
-@Suite("Claims that are none, and names that are not read", .timeLimit(.minutes(5)))
+@Suite("Invalid claims, and names that are not read", .timeLimit(.minutes(5)))
 struct ClaimTests {
     private static let claim = ".spoolship.0123456789abcdef."
 
-    @Test(
-        "claims that turn out to be links or FIFOs get their names back, or go where those are taken")
+    @Test("claimed links and FIFOs get their names back, or are removed if those are taken")
     func noClaimStaysHidden() async throws {
         let spool = try SpoolHarness()
         symlink("/etc/passwd", "\(spool.path)/\(Self.claim)link.json")

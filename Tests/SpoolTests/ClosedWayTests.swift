@@ -10,7 +10,7 @@ struct ClosedWayTests {
         ClosedWay.advice(for: ClosedWay.Door(path: path, owner: owner, mode: mode, isForAll: isForAll))
     }
 
-    @Test("access rights: the directory, its owner and mode, and the command that lets the agent in")
+    @Test("for missing rights the message has the directory, its owner and mode, and the command that helps")
     func rights() {
         #expect(
             advice("/srv/app", owner: 1001, mode: "0700")
@@ -18,7 +18,7 @@ struct ClosedWayTests {
         )
     }
 
-    @Test("a directory that systemd hides: the setting to change, and no advice on rights")
+    @Test("for a directory that systemd hides the message has the setting, and no advice about rights")
     func sandbox() {
         #expect(
             advice("/home", owner: 0, mode: "0000")
@@ -28,7 +28,7 @@ struct ClosedWayTests {
         #expect(!advice("/home", owner: 0, mode: "0000").contains("setfacl"))
     }
 
-    @Test("a directory that all may enter and the agent may not: a sandbox or a security module")
+    @Test("a directory that everybody may enter except the agent is blamed on a sandbox or a security module")
     func module() {
         let said = advice("/srv", owner: 0, mode: "0755", isForAll: true)
         #expect(said.contains("all users may enter /srv"))

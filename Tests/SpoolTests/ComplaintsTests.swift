@@ -32,7 +32,7 @@ struct ComplaintsTests {
     }
 
     @Test(
-        "a name that goes takes its refusal along, not what has to be fixed in the file; a directory takes all names in it"
+        "a removed name takes its refusal along, but not problems of the file; a directory takes all its names"
     )
     func gone() {
         var complaints = Complaints()
@@ -48,7 +48,7 @@ struct ComplaintsTests {
         #expect(complaints.takePassedOver(atMost: 8).map { $0.count } == 1)
     }
 
-    @Test("each table is bounded, and a holder with many hides no other holder's")
+    @Test("each table is bounded, and an owner with many entries hides no other owner's")
     func bounded() {
         var complaints = Complaints()
         for number in 0..<(2 * Complaints.most) {
@@ -67,7 +67,7 @@ struct ComplaintsTests {
         #expect(complaints.takePassedOver(atMost: 8).map { $0.count } == Complaints.most)
     }
 
-    @Test("what is shown is taken once for each change")
+    @Test("the shown entries are computed once for each change")
     func shown() {
         var complaints = Complaints()
         #expect(complaints.takeUnresolved(atMost: 16) == nil)
@@ -78,7 +78,7 @@ struct ComplaintsTests {
         #expect(complaints.takeUnresolved(atMost: 16)?.count == 1)
     }
 
-    @Test("a file that is sent again is reported once an hour")
+    @Test("a repeated file is reported once an hour")
     func repeats() {
         var complaints = Complaints()
         let hour: Int64 = 3_600_000_000_000
@@ -88,7 +88,7 @@ struct ComplaintsTests {
         #expect(complaints.mayReportRepeat(BootInstant(nanoseconds: hour + 5)))
     }
 
-    @Test("zeros are reported once for each file, and the memory of them is bounded")
+    @Test("zeros are reported once for each file, and their memory is bounded")
     func zeros() {
         var complaints = Complaints()
         let found = (0..<2).map { _ in complaints.foundZeros(in: FileName("a")) }

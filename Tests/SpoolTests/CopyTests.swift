@@ -8,7 +8,7 @@ import TestKit
 import Testing
 
 /// Copies that rotation makes before it empties a file, quicker than anybody looks.
-@Suite("Copies made in a hurry", .timeLimit(.minutes(5)))
+@Suite("Copies during rotation", .timeLimit(.minutes(5)))
 struct CopyTests {
     private func lines(_ label: String, _ count: Int) -> [String] {
         (0..<count).map { "{\"\(label)\":\($0),\"text\":\"\(String(repeating: "t", count: $0 % 90))\"}" }
@@ -81,7 +81,7 @@ struct CopyTests {
     }
 
     @Test(
-        "a file that was rewritten while no agent ran is read before the copy of what it holds now",
+        "a file that was rewritten while no agent ran is read before the copy of its content",
         arguments: [nil, "gz"], [1, 256])
     func rewrittenBeforeTheStart(suffix: String?, mostOpen: Int) async throws {
         let spool = try SpoolHarness()
@@ -171,7 +171,7 @@ struct CopyTests {
     }
 
     @Test(
-        "an equal first kilobyte is no proof: a shorter file that goes on otherwise is read",
+        "an equal first kilobyte proves nothing: a shorter file with different content is read",
         arguments: [nil, "gz"])
     func equalBeginningsAreNoProof(suffix: String?) async throws {
         let spool = try SpoolHarness()
@@ -194,7 +194,7 @@ struct CopyTests {
     }
 
     @Test(
-        "a rotated file that begins as one that is gone did, and is shorter, is read on where they were last the same",
+        "a shorter rotated file with a removed file's beginning is read from where they differ",
         arguments: [nil, "gz"])
     func equalMarksAreNoProof(suffix: String?) async throws {
         let spool = try SpoolHarness()
@@ -218,9 +218,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test(
-        "a file that begins with all of another, and goes on, is no copy of it: all its lines are read"
-    )
+    @Test("a file that contains another and continues is not a copy of it: all its lines are read")
     func longerThanItsOriginal() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -234,7 +232,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("a copy made before the last lines came holds nothing new, where commits lie in between")
+    @Test("a copy made before the last lines is not read again, even if commits lie in between")
     func earlyCopiesHoldNothingNew() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {

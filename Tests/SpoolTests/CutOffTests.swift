@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// Files that are truncated while reading waits: what a copy has is read there, what none has is counted.
-@Suite("Truncated before it was read", .timeLimit(.minutes(5)))
+@Suite("Truncated before reading", .timeLimit(.minutes(5)))
 struct CutOffTests {
     private func lines(_ label: String, _ count: Int) -> String {
         (0..<count).map { "{\"\(label)\":\($0),\"text\":\"\(String(repeating: "t", count: $0 % 90))\"}\n" }
@@ -52,7 +52,7 @@ struct CutOffTests {
     private static let phrase = "file was truncated before it was read"
 
     @Test(
-        "bytes that were cut off before they were read, and that no copy has, are counted and logged",
+        "bytes truncated before they were read, and in no copy, are counted and logged",
         arguments: [0, 40])
     func counted(readBefore: Int) async throws {
         let spool = try SpoolHarness()
@@ -75,7 +75,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("what a copy has is not given up", arguments: [0, 40], [false, true])
+    @Test("bytes that a copy has are not counted as lost", arguments: [0, 40], [false, true])
     func copied(readBefore: Int, isPacked: Bool) async throws {
         let spool = try SpoolHarness()
         let first = lines("first", readBefore)
@@ -101,7 +101,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("a copy over a copy that was not compared yet gives up nothing: what it had was read")
+    @Test("a copy over an unexamined copy loses nothing, because its content had been read")
     func copiedOverACopy() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {
@@ -125,7 +125,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("what a copy was seen to hold, and was copied over before it was read, is not given up")
+    @Test("content seen in a copy that was overwritten before it was read is not counted as lost")
     func copiedOverAKnownCopy() async throws {
         let spool = try SpoolHarness()
         let (first, second) = (lines("first", 40), lines("second", 60))
@@ -173,7 +173,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("an end that is cut off is counted, and what remains is read")
+    @Test("a truncated end is counted, and the remaining part is read")
     func endCutOff() async throws {
         let spool = try SpoolHarness()
         let first = lines("first", 40)
@@ -203,9 +203,7 @@ struct CutOffTests {
         return reader
     }
 
-    @Test(
-        "a file that is away before it is read, and comes back under another name, is read and not given up"
-    )
+    @Test("a file that disappears unread and returns under another name is read, and not counted as lost")
     func awayUnread() async throws {
         let spool = try SpoolHarness()
         let outside = try TemporaryDirectory()
@@ -223,9 +221,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test(
-        "a file that was deleted before it was read is counted and logged, where no descriptor of it is left"
-    )
+    @Test("a file deleted before it was read is counted and logged, if no descriptor of it is open")
     func deletedUnread() async throws {
         let spool = try SpoolHarness()
         let text = lines("late", 10)
@@ -242,7 +238,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("polled, the length of a file that took another's name is not counted as the other's")
+    @Test("without inotify, the size of a file that took another's name does not count as the other's")
     func polledReplacement() async throws {
         let spool = try SpoolHarness()
         spool.write(lines("first", 5), to: "x.jsonl")

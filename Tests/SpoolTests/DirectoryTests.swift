@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// App directories that get another's name, in one step: the reader goes by what a directory is, not by what it is called.
-@Suite("Directories that are replaced", .timeLimit(.minutes(5)))
+@Suite("Replaced directories", .timeLimit(.minutes(5)))
 struct DirectoryTests {
     private func start(_ spool: SpoolHarness, isWatching: Bool) async throws -> SpoolReader {
         try await spool.start { $0.isWatching = isWatching }
@@ -35,7 +35,7 @@ struct DirectoryTests {
     }
 
     @Test(
-        "two directories that are exchanged are read, each as the app's whose name it has",
+        "two exchanged directories are both read, each as the app of its name",
         arguments: [true, false])
     func exchanged(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
@@ -70,7 +70,7 @@ struct DirectoryTests {
         await reader.stop()
     }
 
-    @Test("a directory that is another one within an instant is read", arguments: [true, false])
+    @Test("a directory that is removed and quickly made again is read", arguments: [true, false])
     func removedAndMadeAgain(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")

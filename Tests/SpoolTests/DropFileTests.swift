@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Drop files", .timeLimit(.minutes(5)))
 struct DropFileTests {
-    @Test("a file that is renamed in is taken at once, brought to one line, and removed")
+    @Test("a file that is renamed in is read at once, as lines, and removed")
     func renamedFilesAreTaken() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")
@@ -24,7 +24,7 @@ struct DropFileTests {
     }
 
     @Test(
-        "events before a text's first fault are taken; all of the rest is one quarantine record with its place",
+        "events before a text's first error are accepted, and the rest is one quarantine record with its position",
         arguments: [
             (#"[{"a":1},,{"b":2}]"#, [#"{"a":1}"#], 9), (#"[,{"a":1}]"#, [], 1),
             (#"[{"a":1},]"#, [#"{"a":1}"#], 9),
@@ -47,7 +47,7 @@ struct DropFileTests {
         await reader.stop()
     }
 
-    @Test("values of a well-formed array are handed over one by one, however deep, and an empty one has none")
+    @Test("values of a valid array are handed over one by one, however deep; an empty array has none")
     func valuesAreHandedOverOneByOne() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -75,7 +75,7 @@ struct DropFileTests {
         await reader.stop()
     }
 
-    @Test("a file written in place is taken once it is quiet and closed")
+    @Test("a file written in place is read once it is quiet and closed")
     func filesWrittenInPlaceSettle() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -91,7 +91,7 @@ struct DropFileTests {
         await reader.stop()
     }
 
-    @Test("a text that ends too early is tried once more, then its rest is quarantined")
+    @Test("an incomplete text is read again once, and then its rest is quarantined")
     func cutTextsAreTriedOnceMore() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.secondTry = .seconds(8) }
@@ -112,7 +112,7 @@ struct DropFileTests {
         await reader.stop()
     }
 
-    @Test("a large file is read in several commits, goes on after a restart, and nothing is repeated")
+    @Test("a large file is read in several commits, continues after a restart, and nothing is repeated")
     func largeFilesGoOnAfterARestart() async throws {
         let spool = try SpoolHarness()
         let events = (0..<30_000).map { "{\"number\":\($0),\"text\":\"some text, [brackets] and {braces}\"}" }
@@ -140,7 +140,7 @@ struct DropFileTests {
     }
 
     @Test(
-        "a file that was read in part and is away while the agent starts goes on when it is back",
+        "a file that was partly read, and is absent at a start, continues when it returns",
         arguments: [false, true])
     func awayReadInPart(isKept: Bool) async throws {
         let spool = try SpoolHarness()
@@ -183,7 +183,7 @@ struct DropFileTests {
         await reader.stop()
     }
 
-    @Test("a file that was queued is not read again, whether its claim or its unlink was lost by a power cut")
+    @Test("a queued file is not read again, even if a power cut undid its claim or its removal")
     func doneRecordsPreventRepetition() async throws {
         let spool = try SpoolHarness()
         spool.write("{\"n\":1}", to: ".a")
@@ -214,7 +214,7 @@ struct DropFileTests {
         await reader.stop()
     }
 
-    @Test("a file that an app puts in the place of another just then is never removed unread, nor read twice")
+    @Test("a file that an app replaces at that moment is never removed unread or read twice")
     func replacedFilesAreRead() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.linger = .milliseconds(1) }

@@ -58,7 +58,7 @@ struct DropReaderTests {
         return read(Array(text.utf8), with: &reader, block: size)
     }
 
-    @Test("events are handed one by one, and the end says whether the text was whole")
+    @Test("events are handed over one by one, and the end says whether the text was complete")
     func ends() {
         #expect(read("{\"a\":1}\n{\"a\":2}\n").handed == Array("{\"a\":1}\n{\"a\":2}\n".utf8))
         #expect(read("{\"a\":1}").end == .end)
@@ -70,7 +70,7 @@ struct DropReaderTests {
         }
     }
 
-    @Test("an event that is too long is an excerpt with its place, and the events around it are handed")
+    @Test("an oversized event is an excerpt with its position, and the events around it are handed over")
     func tooLong() {
         let long = "{\"a\":\"\(String(repeating: "x", count: 60))\"}"
         let result = read("{\"a\":1}\n\(long)\n{\"a\":2}")
@@ -78,7 +78,7 @@ struct DropReaderTests {
         #expect(result.tooLong.map(\.offset) == [8] && result.tooLong.first?.length == Int64(long.utf8.count))
     }
 
-    @Test("block sizes, refusals and restarts change nothing: each event once, in order")
+    @Test("with any block sizes, refusals and restarts each event is read once, in order")
     func property() {
         let events = (0..<30).map { "{\"n\":\($0),\"t\":[\($0 % 3)]}" }
         let texts = [events.joined(separator: "\n") + "\n", "[" + events.joined(separator: ",\n") + "]"]

@@ -65,9 +65,7 @@ struct DropTableTests {
         #expect(!table.isInHand(Self.id(1)) && table.countInHand == 0)
     }
 
-    @Test(
-        "a file of the last run is not read again: it is stuck or removed, or counts as gone once all was listed"
-    )
+    @Test("a file of the last run is not read again: it is stuck, removed, or missing once all is listed")
     func doneBefore() {
         let done = (1...3).map {
             DoneRecord(claim: Array("shop/.spoolship.\($0)".utf8), handle: Self.id($0).bytes)
@@ -87,7 +85,7 @@ struct DropTableTests {
         #expect(table.brokenRule() == nil)
     }
 
-    @Test("a stuck file is found by its path until it gets another name, and is new only once")
+    @Test("a stuck file is found by its path until it is renamed, and is new only once")
     func stuckPaths() {
         var table = DropTable(
             Self.limits, done: [1, 2].map { DoneRecord(claim: [], handle: Self.id($0).bytes) })
@@ -106,7 +104,7 @@ struct DropTableTests {
         #expect(table.brokenRule() == nil)
     }
 
-    @Test("an app with as many stuck files as it may have gets no more, others do")
+    @Test("an app at its limit of stuck files gets no more, and others do")
     func stuckBound() {
         let numbers = 0..<40
         var table = DropTable(
@@ -123,7 +121,7 @@ struct DropTableTests {
         #expect(relisted.count == 1 && relistedAgain.isEmpty)
     }
 
-    @Test("one parked file too many holds up the others until the sink wants it, and keeps its place")
+    @Test("one parked file beyond the limit delays the others until it is resumed, and keeps its position")
     func parkedBound() {
         var table = DropTable(Self.limits)
         for number in 0..<18 { table.wait(Self.pending(number), in: "app\(number)") }
@@ -145,7 +143,7 @@ struct DropTableTests {
 
     // The expected stage of each file is kept beside the table, in a plain dictionary.
     @Test(
-        "random lives: a file is in one stage, all figures follow from the stages, and every file is read to its end"
+        "random lives: a file has one stage, all figures follow from the stages, every file is read to its end"
     )
     func randomLives() {
         for seed in UInt64(1)...40 {
@@ -225,7 +223,7 @@ struct DropTableTests {
         }
     }
 
-    @Test("when no commit will hold what was read, nothing is read any more, and what is committed stays so")
+    @Test("once no commit will take what was read, nothing more is read, and what was committed stays")
     func giveUp() {
         var table = DropTable(Self.limits)
         for number in 0..<3 { table.wait(Self.pending(number), in: "app\(number)") }

@@ -116,9 +116,7 @@ struct FailingCallsTests {
         "name_to_handle_at", "inotify_add_watch",
     ]
 
-    @Test(
-        "each kind of call that the reader makes fails once with each error: its first, and one that a seed chooses"
-    )
+    @Test("each kind of system call fails once with each error: the first call, and one chosen by a seed")
     func everyKindOfCallHasASecondTry() async throws {
         var random = SplitMix64(seed: Seeds.one(2))
         var cases: [(Int32, String?, Int)] = []

@@ -55,7 +55,7 @@ enum Greed: CaseIterable {
     }
 }
 
-@Suite("Fairness: nobody holds up the others", .serialized, .timeLimit(.minutes(30)))
+@Suite("Fairness between apps", .serialized, .timeLimit(.minutes(30)))
 struct FairnessTests {
     private static let apps = 20
     /// `SPOOL_GREED=100` for the sizes of a bad day.
@@ -83,7 +83,7 @@ struct FairnessTests {
     }
 
     @Test(
-        "whatever one app does, the events of twenty others are read first", arguments: Greed.allCases)
+        "whatever one app does, events of twenty others are read first", arguments: Greed.allCases)
     func oneIsGreedy(_ greed: Greed) async throws {
         let seed = Seeds.one(1)
         var random = SplitMix64(seed: seed)
@@ -112,7 +112,7 @@ struct FairnessTests {
     }
 
     @Test(
-        "in the drop box a file waits for its owner's files, not for another user's thousands",
+        "in the drop box a file waits for its owner's files, not for thousands of another user's",
         .enabled(if: geteuid() == 0, "files of several users take root"))
     func ownersTakeTurns() async throws {
         let spool = try SpoolHarness()
@@ -136,7 +136,7 @@ struct FairnessTests {
         await reader.stop()
     }
 
-    @Test("more files of one user in the drop box than may wait are all read")
+    @Test("files of one user beyond the limit in the drop box are all read")
     func crowdedBox() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -186,7 +186,7 @@ struct FairnessTests {
         #expect(shares.spent(by: "busy") == .max)
     }
 
-    @Test("lines take turns, whatever waits in each")
+    @Test("queues take turns, whatever waits in each")
     func linesTakeTurns() {
         var queue = FairQueue<Int>()
         for number in 0..<100 { queue.append(number, to: "greedy") }
@@ -203,7 +203,7 @@ struct FairnessTests {
         #expect(queue.count(of: "greedy") == 99 && queue.lineCount == 1)
     }
 
-    @Test("a tree of directories that goes at once is forgotten at once, however many there are")
+    @Test("a large tree of directories that is removed at once is forgotten at once")
     func manyDirectoriesGo() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()

@@ -3,7 +3,7 @@ import EventLoops
 import TestKit
 import Testing
 
-@Suite("Table of files")
+@Suite("File table")
 struct FileTableTests {
     private func file(_ name: String, in directory: SpoolDirectory) -> AppendFile {
         AppendFile(
@@ -11,7 +11,7 @@ struct FileTableTests {
             now: BootInstant(nanoseconds: 0))
     }
 
-    @Test("it holds what a dictionary would, whatever comes and goes")
+    @Test("it holds what a dictionary would, after any changes")
     func likeADictionary() {
         let seed = Seeds.one(5)
         var random = SplitMix64(seed: seed)
@@ -42,7 +42,7 @@ struct FileTableTests {
         #expect(table.isEmpty && table.values.reduce(0) { count, _ in count + 1 } == 0)
     }
 
-    @Test("identities of any length come back as they were kept, and differ when their bytes do")
+    @Test("identities of any length read back as stored, and differ if their bytes do")
     func identitiesOfAnyLength() {
         var seen: Set<FileID> = []
         for length in 0...40 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("What is kept of a file")
+@Suite("Memory of a file")
 struct FileTraceTests {
     private func trace(_ random: inout SplitMix64) -> FileTrace {
         var trace = FileTrace()
@@ -24,7 +24,7 @@ struct FileTraceTests {
         return trace
     }
 
-    @Test("a trace reads back as it was written, and is bounded")
+    @Test("a trace reads back as written, and is bounded")
     func tracesRoundTrip() throws {
         var random = SplitMix64(seed: 3)
         for _ in 0..<500 {
@@ -43,7 +43,7 @@ struct FileTraceTests {
         #expect(FileTrace(trace.encoded.dropLast(8))?.marks.map(\.offset) == [10, 20])
     }
 
-    @Test("bytes that are no trace are refused, whatever they are")
+    @Test("invalid traces are refused, whatever their bytes")
     func hostileBytesAreRefused() {
         var random = SplitMix64(seed: 4)
         for _ in 0..<2000 {
@@ -81,7 +81,7 @@ struct FileTraceTests {
 @Suite("Names")
 struct FileNameTests {
     @Test(
-        "a name tells what its file is",
+        "a name tells the kind of its file",
         arguments: [
             ("x.jsonl", .append), ("x.ndjson", .append), ("x.log", .append), ("x.jsonl.1", .append),
             ("x.log-20261120", .append), ("x.log.2026-11-20T10:00", .append), ("x.jsonl.old", .append),
@@ -99,7 +99,7 @@ struct FileNameTests {
         #expect(FileName(name).kind == kind)
     }
 
-    @Test("a claim is hidden, tells the kind of the original and gives its name back")
+    @Test("a claim is hidden, shows the kind of the original name, and gives it back")
     func claimsGiveTheirNameBack() {
         let name = FileName("events.json")
         let claim = name.claim(0xAB)

@@ -26,7 +26,7 @@ struct HandoverTests {
     }
 
     @Test(
-        "a commit is due by bytes, by files, or because the sink wants one; late lines are committed while reading goes on"
+        "a commit is due by bytes, by files, or on request; late lines are committed while reading continues"
     )
     func due() {
         var handover = handover()
@@ -55,7 +55,7 @@ struct HandoverTests {
         #expect(places.isDue)
     }
 
-    @Test("a quarantine record alone is a reason to commit, and many small ones are a large commit")
+    @Test("a quarantine record alone causes a commit, and many small ones make it due")
     func quarantine() {
         var handover = handover()
         handover.quarantined(0)
@@ -64,7 +64,7 @@ struct HandoverTests {
         #expect(handover.isDue)
     }
 
-    @Test("a parked file holds up no other file, and is counted until it is resumed")
+    @Test("a parked file delays no other file, and is counted until it is resumed")
     func parked() {
         var handover = handover()
         handover.refused(isParked: true)
@@ -97,7 +97,7 @@ struct HandoverTests {
     }
 
     @Test(
-        "random lives: each byte and each place is in one commit, of the order in which they came",
+        "random lives: each byte and position is in one commit, in the order of arrival",
         arguments: 1...20)
     func random(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -5,7 +5,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("Content that is meant to do harm", .timeLimit(.minutes(5)))
+@Suite("Hostile content", .timeLimit(.minutes(5)))
 struct HostileContentTests {
     /// A file of holes: it costs its writer nothing and takes hours to read.
     private func makeHole(_ path: String, _ begin: String, size: Int) {
@@ -15,7 +15,7 @@ struct HostileContentTests {
         #expect(ftruncate(file, size) == 0, "the file system takes no file of \(size) bytes")
     }
 
-    @Test("a line without end that nobody could read in a day does not keep others' events waiting")
+    @Test("an endless line that nobody could read in a day does not delay other apps' events")
     func fault19_holesHoldNobodyUp() async throws {
         let spool = try SpoolHarness()
         makeHole("\(spool.path)/x.jsonl", "1\n", size: 8 << 40)
@@ -29,7 +29,7 @@ struct HostileContentTests {
         await reader.stop()
     }
 
-    @Test("an archive of frames that hold nothing is read a bounded piece at a time")
+    @Test("an archive of empty frames is read in bounded pieces")
     func emptyFramesAreReadInPieces() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/x.jsonl.zst"
@@ -45,7 +45,7 @@ struct HostileContentTests {
         #expect(packed.inputPosition < 4 << 20)
     }
 
-    @Test("a hundred thousand brackets are one value, and what follows them is another")
+    @Test("a hundred thousand brackets are one value, and the next value follows them")
     func deepValuesAreCheap() {
         var splitter = ObjectSplitter(longest: 10_000_000)
         let deep = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
@@ -74,7 +74,7 @@ struct HostileContentTests {
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
-    @Test("drop files that wait for their second try hold neither a decompressor nor what was read of them")
+    @Test("drop files that wait for their second attempt hold neither a decompressor nor content")
     func cutFilesHoldNoMemory() async throws {
         let spool = try SpoolHarness()
         spool.write([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3], to: "x.jsonl.gz")

@@ -113,7 +113,7 @@ struct HostileDriverTests {
     private static let seed = getenv("SPOOL_SEED").flatMap { UInt64(String(cString: $0)) }
 
     @Test(
-        "whatever files say of themselves, and whatever becomes of them, an honest app's events are read once and soon",
+        "whatever files claim and whatever happens to them, an honest app's events are read once and soon",
         arguments: [
             SpoolOptions.AfterRead.delete, .keep,
             .archive(directory: ".spoolship-archive", retention: nil, mostBytes: 1 << 20),

@@ -5,7 +5,7 @@ import Spool
 import TestKit
 import Testing
 
-@Suite("What a file says of itself: times and sizes", .timeLimit(.minutes(5)))
+@Suite("Hostile times and sizes", .timeLimit(.minutes(5)))
 struct HostileMetadataTests {
     /// A disk's file system and one of memory, which keeps any time and size.
     private static let places = (["/tmp", "/dev/shm"] as [String]).filter { path in access(path, W_OK) == 0 }
@@ -68,7 +68,7 @@ struct HostileMetadataTests {
     }
 
     @Test(
-        "a spool that nobody reads is counted, whatever its files say of size and time",
+        "a spool that nobody reads is measured, whatever size and time its files claim",
         arguments: places)
     func backlogOfAnySize(place: String) throws {
         let spool = try SpoolHarness(in: place)
@@ -145,7 +145,7 @@ struct HostileMetadataTests {
         await reader.stop()
     }
 
-    @Test("sums of sizes end at the end of the range, differences at nothing")
+    @Test("sums of sizes saturate, and differences end at zero")
     func countsSaturate() {
         #expect(ByteCount(.max) + 1 == ByteCount(.max))
         #expect(ByteCount(3) - 5 == 0)

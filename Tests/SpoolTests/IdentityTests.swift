@@ -7,14 +7,14 @@ import Testing
 
 @testable import Spool
 
-@Suite("Which file is which", .timeLimit(.minutes(5)))
+@Suite("File identity", .timeLimit(.minutes(5)))
 struct IdentityTests {
     private func inode(_ path: String) -> UInt64 {
         var status = stat()
         return stat(path, &status) == 0 ? UInt64(status.st_ino) : 0
     }
 
-    @Test("a file that got the inode number of one that is gone is new, although it begins alike")
+    @Test("a file with a reused inode number is new, even if its beginning is the same")
     func fault03_reusedInodesAreNewFiles() async throws {
         let spool = try SpoolHarness()
         var expected: [String] = []
@@ -43,7 +43,7 @@ struct IdentityTests {
         if statfs(spool.path, &kind) == 0, kind.f_type == 0xEF53 { #expect(reused > 0) }
     }
 
-    @Test("an identity is an inode with its generation, and a hard link's is the same")
+    @Test("an identity is an inode with its generation, and a hard link has the same")
     func handlesTellGenerations() throws {
         let spool = try SpoolHarness()
         spool.write("a", to: "a")
@@ -61,7 +61,7 @@ struct IdentityTests {
     }
 
     @Test(
-        "a file whose identity was told otherwise at the last stop is known again by its number and its content",
+        "a file whose identity had another form at the last stop is recognised by number and content",
         arguments: [[2], [3]] as [[UInt8]])
     func identitiesOfAnotherForm(form: [UInt8]) async throws {
         let spool = try SpoolHarness()
@@ -93,8 +93,7 @@ struct IdentityTests {
         await reader.stop()
     }
 
-    @Test(
-        "a file system without handles: the time of birth tells files apart, and nothing is lost or repeated")
+    @Test("on a file system without handles the birth time identifies files, and nothing is lost or repeated")
     func fileSystemsWithoutHandles() async throws {
         let base = try TemporaryDirectory()
         for name in ["lower", "upper", "work", "merged"] { mkdir("\(base.path)/\(name)", 0o755) }

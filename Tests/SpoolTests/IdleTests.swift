@@ -61,7 +61,7 @@ struct IdleTests {
     }
 
     @Test(
-        "an unfinished line above a small max_event_size keeps no thread busy, and is skipped once it ends",
+        "an unfinished line beyond max_event_size keeps no thread busy, and is skipped when it ends",
         arguments: [true, false])
     func longUnfinishedLine(isClosed: Bool) async throws {
         let spool = try SpoolHarness()

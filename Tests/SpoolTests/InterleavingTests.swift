@@ -298,7 +298,7 @@ private final class World {
 
 @Suite("Interleavings", .timeLimit(.minutes(5)))
 struct InterleavingTests {
-    @Test("whatever writers, rotation, restarts and kills do, every line arrives once and in order")
+    @Test("through any writes, rotations, restarts and kills every line arrives once and in order")
     func everyLineArrivesOnce() async throws {
         let rounds = getenv("SPOOL_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
         for seed in Seeds.list(1...UInt64(max(1, rounds))) {

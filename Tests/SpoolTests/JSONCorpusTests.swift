@@ -14,7 +14,7 @@ struct JSONCorpusTests {
     }
 
     @Test(
-        "an array is split into its objects to the byte; what is no JSON is a fault, what strings hold is for the scanner",
+        "an array is split exactly into its objects; invalid JSON is an error, and strings are left to the scanner",
         arguments: JSONCorpus.cases)
     func splitter(value: JSONCorpus.Case) {
         var splitter = ObjectSplitter(longest: 1_000)

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// Who watches what, and what waits for whom, without a kernel.
-@Suite("Spool: changes for several readers")
+@Suite("Spool: kernel events for several readers")
 struct KernelQueueTests {
     private func event(_ mask: Int32, watch: Int32 = 1, _ name: String) -> [UInt8] {
         let name = Array(name.utf8) + [0]
@@ -20,7 +20,7 @@ struct KernelQueueTests {
         }
     }
 
-    @Test("a watch ends with the last reader that has it, and belongs to each reader once")
+    @Test("a watch ends with its last reader, and belongs to each reader once")
     func watches() {
         var random = SplitMix64(seed: 51)
         for _ in 0..<200 {
@@ -52,7 +52,7 @@ struct KernelQueueTests {
         }
     }
 
-    @Test("an inbox gives changes in the order in which they came, whatever is put back")
+    @Test("an inbox returns events in their order, even if some are put back")
     func order() {
         var inbox = ChangeInbox()
         for name in ["a", "b", "c"] { event(Int32(IN_CREATE), name).withUnsafeBytes { inbox.add($0) } }
@@ -63,9 +63,7 @@ struct KernelQueueTests {
         #expect(names(inbox.takeAll()) == ["b", "c", "d"])
     }
 
-    @Test(
-        "an inbox is bounded: a flood becomes one change that says that changes were lost, and what follows counts"
-    )
+    @Test("an inbox is bounded: a flood becomes one event that says events were lost, and later ones count")
     func flood() {
         var inbox = ChangeInbox()
         let change = event(Int32(IN_CREATE), "a name of some length")
@@ -83,7 +81,7 @@ struct KernelQueueTests {
 }
 
 /// The same with a kernel: readers in place that share its one instance.
-@Suite("Reading in place: readers that share", .timeLimit(.minutes(5)))
+@Suite("Reading in place: readers that share an inotify instance", .timeLimit(.minutes(5)))
 struct SharedReadingTests {
     /// The inotify instances of this process.
     private func instances() throws -> Int {
@@ -95,7 +93,7 @@ struct SharedReadingTests {
     }
 
     @Test(
-        "readers of one directory get each its own lines, through rotations, while one of them stops and starts"
+        "readers of one directory each get their own lines, through rotations, while one of them stops and starts"
     )
     func oneDirectory() async throws {
         let spool = try SpoolHarness()
@@ -133,9 +131,7 @@ struct SharedReadingTests {
         #expect(try instances() == before)
     }
 
-    @Test(
-        "a drip of one reader's lines keeps no other reader's file waiting, and no change is lost while it rests"
-    )
+    @Test("a drip for one reader delays no other reader's file, and no event is lost while it rests")
     func drip() async throws {
         let spool = try SpoolHarness()
         let shared = LoopBound(SharedReading(on: spool.loop), to: spool.loop)

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// The kernel's bytes as changes, without a kernel that tells any.
-@Suite("Spool: the kernel's changes")
+@Suite("Spool: kernel events")
 struct KernelWatchTests {
     private func event(
         _ mask: Int32, watch: Int32 = 1, cookie: UInt32 = 0, _ name: String = "", padding: Int = 3
@@ -20,7 +20,7 @@ struct KernelWatchTests {
         bytes.withUnsafeBytes { KernelWatch.changes(in: $0).map { ($0.kind, $0.watch, $0.name.text) } }
     }
 
-    @Test("each kind, with its watch and its name without the padding")
+    @Test("each kind is read, with its watch and its name without padding")
     func kinds() {
         let kinds: [(Int32, Change.Kind)] = [
             (Int32(IN_MODIFY), .modified), (Int32(IN_CLOSE_WRITE), .closedByWriter),
@@ -46,7 +46,7 @@ struct KernelWatchTests {
         }
     }
 
-    @Test("a name may fill its room without a NUL, or be none")
+    @Test("a name may fill its field without a NUL, or be empty")
     func names() {
         let bytes =
             event(Int32(IN_CREATE), "full", padding: 0) + event(Int32(IN_IGNORED))
@@ -54,8 +54,7 @@ struct KernelWatchTests {
         #expect(changes(bytes).map(\.name) == ["full", "", "x"])
     }
 
-    @Test(
-        "bytes that are no whole change end the changes, wherever they are cut, and random bytes do no harm")
+    @Test("incomplete bytes end the events, wherever they are cut, and random bytes do no harm")
     func cut() {
         let whole = [
             event(Int32(IN_CREATE), "a"), event(Int32(IN_MODIFY), "bcd"), event(Int32(IN_DELETE), "e"),
@@ -75,7 +74,7 @@ struct KernelWatchTests {
         }
     }
 
-    @Test("the halves of a rename belong together by their cookie, until all was read")
+    @Test("the halves of a rename are joined by their cookie, within one read")
     func renames() {
         var kernel = KernelWatch()
         let (one, other) = (

@@ -7,9 +7,9 @@ import Testing
 
 @testable import Spool
 
-@Suite("Copies of files that were read", .timeLimit(.minutes(5)))
+@Suite("Copies of known files", .timeLimit(.minutes(5)))
 struct KnownContentTests {
-    @Test("the name before rotation and compression is found, whatever they added")
+    @Test("the name before rotation and compression is found, whatever was added")
     func stems() {
         for name in [
             "x.jsonl", "x.jsonl.1", "x.jsonl-20261120", "x.jsonl.2.gz", "x.jsonl-20261120.zst", "x.jsonl.old",
@@ -22,9 +22,7 @@ struct KnownContentTests {
         #expect(FileName("z.json").stem == FileName("z.json"))
     }
 
-    @Test(
-        "of a file that changed before anything of it was taken nothing is looked at: it is read from its start"
-    )
+    @Test("a file that changed before it was read is not searched for: it is read from its start")
     func changedBeforeItWasRead() {
         let nothing = KnownContent(
             fingerprint: .empty, place: .start, marks: [], carrier: nil, isCutOff: false,
@@ -71,7 +69,7 @@ struct KnownContentTests {
         }
     }
 
-    @Test("the beginning of a torn line is no copy's mark: files that begin with it are read whole")
+    @Test("the beginning of a torn line marks no copy: files that begin with it are read whole")
     func fault03_tornLinesAreNoFingerprint() async throws {
         let spool = try SpoolHarness()
         // What a power cut left of a line, closed and quiet: it counts as a line.
@@ -83,9 +81,7 @@ struct KnownContentTests {
         await reader.stop()
     }
 
-    @Test(
-        "a file of another name that begins like one that was read is another file, rotated or packed"
-    )
+    @Test("a file of another name with a known beginning is another file, rotated or compressed")
     func fault03_otherNamesAreOtherFiles() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -143,7 +139,7 @@ struct KnownContentTests {
         return spent
     }
 
-    @Test("rotated files cost what their streams have, not what their app has")
+    @Test("rotated files cost as much as their streams have, not as their app has")
     func costOfStreams() async throws {
         let (alone, beside) = (
             try await costOfRotated(300, beside: 0), try await costOfRotated(300, beside: 20_000)
@@ -182,16 +178,14 @@ struct KnownContentTests {
         return processorTime - start
     }
 
-    @Test(
-        "what a file begins with costs the same, however many contents its stream has: users give theirs thousands"
-    )
+    @Test("a search by beginning has a fixed cost, even if a user gives its stream thousands of contents")
     func costOfContents() {
         let (few, many) = (costOfAsking(contents: 100), costOfAsking(contents: 16_000))
         print("contents: 500 questions cost \(few) with 100 contents, \(many) with 16,000")
         #expect(many < few * 5 + .milliseconds(20))
     }
 
-    @Test("an append file goes only after what was committed of it survives a power cut")
+    @Test("an append file is removed only after its commit would survive a power cut")
     func removalWaitsForDurability() async throws {
         let spool = try SpoolHarness()
         spool.queue.with { $0.isPersistent = false }

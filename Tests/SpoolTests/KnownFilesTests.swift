@@ -18,9 +18,7 @@ struct KnownFilesTests {
         return (bytes, awake)
     }
 
-    @Test(
-        "files that stay and that nobody writes to rest: at most 224 bytes each; a line in one wakes it alone"
-    )
+    @Test("files that stay and are not written to use at most 224 bytes each; a new line wakes only its file")
     func knownFilesRest() async throws {
         let spool = try SpoolHarness(in: "/dev/shm")
         let count = 20_000

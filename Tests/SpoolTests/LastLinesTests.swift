@@ -40,7 +40,7 @@ struct LastLinesTests {
         #expect(reader.figures.bytesGivenUp == 0)
     }
 
-    @Test("the last lines of a deleted file are read before it is let go", arguments: [true, false])
+    @Test("the last lines of a deleted file are read before it is released", arguments: [true, false])
     func deleted(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.isWatching = isWatching }
@@ -49,7 +49,8 @@ struct LastLinesTests {
     }
 
     @Test(
-        "the last lines of a file that was moved out are read before it is let go", arguments: [true, false])
+        "the last lines of a file that was moved out are read before it is released",
+        arguments: [true, false])
     func movedOut(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         let outside = try TemporaryDirectory()

@@ -6,9 +6,9 @@ import Synchronization
 import TestKit
 import Testing
 
-@Suite("Limits of the system", .timeLimit(.minutes(5)))
+@Suite("System limits", .timeLimit(.minutes(5)))
 struct LimitTests {
-    @Test("the least recently used descriptors are closed, directories are watched instead of files")
+    @Test("the least recently used descriptors are closed, and directories are watched instead of files")
     func fault17_descriptorsAreBounded() async throws {
         let spool = try SpoolHarness()
         let names = (0..<300).map { "file\($0).jsonl" }
@@ -23,7 +23,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("where nothing can be watched, directories are polled, and the figures say so")
+    @Test("if nothing can be watched, directories are polled, and the figures say so")
     func fault17_pollingWorks() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -48,9 +48,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test(
-        "where directories are polled, a rotated file goes and a last line counts once its writer is gone"
-    )
+    @Test("without inotify a rotated file is removed and a last line counts once its writer is gone")
     func fault17_writersArePolledToo() async throws {
         let spool = try SpoolHarness()
         let rotated = open("\(spool.path)/x.jsonl.1", O_WRONLY | O_CREAT | O_APPEND, 0o660)
@@ -69,7 +67,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("bytes that are not text pass as they are; the neighbours are whole")
+    @Test("bytes that are not text pass unchanged, and their neighbours are whole")
     func fault20_badBytesPassUntouched() async throws {
         let spool = try SpoolHarness()
         spool.write([0xFF, 0xFE, 0x00, 0x0A] + Array("good\n".utf8) + [0xC3, 0x0A], to: "x.jsonl")
@@ -78,7 +76,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("a flood of changes that the kernel cannot hold is made good by listing again")
+    @Test("after an overflow of the kernel's queue everything is listed again")
     func overflowsAreMadeGood() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.settleTime = .milliseconds(5) }
@@ -97,7 +95,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("a spool directory that is removed is told once, and read again when it is back")
+    @Test("a spool directory that is removed is reported once, and read again when it is back")
     func removedSpoolsComeBack() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -120,7 +118,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("what waits is counted in bytes and time, also while nothing is read")
+    @Test("the backlog is measured in bytes and time, also while nothing is read")
     func lagIsCounted() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.linger = .zero }

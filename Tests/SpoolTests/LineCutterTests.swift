@@ -33,7 +33,7 @@ struct LineCutterTests {
         return .lines(end)
     }
 
-    @Test("lines of many lengths against a plain model", arguments: Seeds.list(0..<20))
+    @Test("lines of many lengths are cut as by a plain model", arguments: Seeds.list(0..<20))
     func plain(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<500 {
@@ -117,7 +117,7 @@ struct LineCutterTests {
         }
     }
 
-    @Test("a piece that never gets its rest holds no more than 64 lines of the other stream back")
+    @Test("a piece without its rest delays at most 64 lines of the other stream")
     func abandoned() {
         let piece = Array("2026-11-20T10:00:00Z stdout P x\n".utf8)
         let line = Array("2026-11-20T10:00:00Z stderr F x\n".utf8)
@@ -127,7 +127,7 @@ struct LineCutterTests {
         #expect(self.piece(cutter, most + line) == .lines(most.count + line.count))
     }
 
-    @Test("text that may go on waits for more, up to 64 KiB of it, but no object before it does")
+    @Test("text that may continue waits for more, up to 64 KiB, and objects before it do not wait")
     func text() {
         var cutter = LineCutter(longest: 1 << 20)
         cutter.joinsText = true
@@ -145,7 +145,7 @@ struct LineCutterTests {
     }
 
     @Test(
-        "a record of several lines that may go on waits for more, up to 64 KiB and 500 lines, but no record before it does"
+        "a record that may continue waits for more, up to 64 KiB and 500 lines; records before it do not wait"
     )
     func records() {
         var cutter = LineCutter(longest: 1 << 20)
@@ -165,7 +165,7 @@ struct LineCutterTests {
         #expect(piece(cutter, first + large) == .lines(first.count + large.count))
     }
 
-    @Test("the line before tells where a record begins")
+    @Test("the previous line can decide where a record begins")
     func previous() {
         var cutter = LineCutter(longest: 1 << 20)
         cutter.recordStart = RecordStart(name: "y") { line, previous in

@@ -7,12 +7,12 @@ import TestKit
 import Testing
 
 /// Any user can give a file a name like those that the agent gives. It must be of no use.
-@Suite("Spool: names like the agent's claims are no privilege", .timeLimit(.minutes(5)))
+@Suite("Spool: names like the agent's claims give no advantage", .timeLimit(.minutes(5)))
 struct NamesLikeClaimsTests {
     private func claim(_ number: UInt64, _ name: String) -> String { FileName(name).claim(number).text }
 
     @Test(
-        "drop files under such names count among those that stay: others wait, are named, and are read in the end"
+        "drop files with such names count among those that stay: others wait, are reported, and are read later"
     )
     func bounded() async throws {
         let spool = try SpoolHarness()
@@ -55,7 +55,7 @@ struct NamesLikeClaimsTests {
         await reader.stop()
     }
 
-    @Test("the names of claims do not follow from each other: nobody can take those that come next")
+    @Test("the names of claims are unpredictable: nobody can occupy the next ones")
     func unpredictable() async throws {
         let spool = try SpoolHarness()
         spool.write("{\"n\":1}\n", to: ".own")
@@ -81,9 +81,7 @@ struct NamesLikeClaimsTests {
         func next() -> UInt64 { 7 }
     }
 
-    @Test(
-        "a file that cannot be claimed because names are taken is named; others are read, and the agent is ready"
-    )
+    @Test("a file that cannot be claimed because names are taken is reported; others are read")
     func namesTaken() async throws {
         let spool = try SpoolHarness()
         for name in ["taken.json", "taken.jsonl.1"] { spool.makeDirectory(claim(7, name)) }
@@ -104,9 +102,7 @@ struct NamesLikeClaimsTests {
         await reader.stop()
     }
 
-    @Test(
-        "what users cause with entries of their own is their obstacle, and what the machine lacks is the agent's"
-    )
+    @Test("obstacles by entries of users are theirs, and shortages of the machine are the agent's")
     func obstacles() {
         for number in [EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, EACCES, EPERM] {
             #expect(SpoolObstacle(SystemError("unlinkat", number: number)).isOwners)
@@ -116,7 +112,7 @@ struct NamesLikeClaimsTests {
         }
     }
 
-    @Test("what an earlier reader had claimed and not committed is read once, however it ended")
+    @Test("a file that an earlier reader claimed and did not commit is read once, however that reader ended")
     func earlierClaims() async throws {
         let spool = try SpoolHarness()
         spool.write("{\"n\":1}\n", to: claim(1, "a.json"))

@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// Rotations that number or date a file before its extension, as logback, log4j2 and logrotate's `extension` do.
-@Suite("Numbered before the extension", .timeLimit(.minutes(10)))
+@Suite("Numbers before the extension", .timeLimit(.minutes(10)))
 struct NumberedNamesTests {
     /// An app that logs, is rotated now and then, and an agent that stops now and then.
     private final class World {
@@ -86,7 +86,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "logback renames to a temporary name, compresses and deletes: each line once",
+        "logback's temporary name, compression and deletion: each line once",
         arguments: Seeds.list(1...6))
     func logback(seed: UInt64) async throws {
         let world = try await World(seed: seed)
@@ -108,7 +108,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "log4j2's default numbers: each line once, though archives move down",
+        "log4j2's default numbers: each line once, although archives are renumbered",
         arguments: Seeds.list(1...6))
     func log4j2(seed: UInt64) async throws {
         let world = try await World(seed: seed)
@@ -146,7 +146,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "logrotate with its extension before the compression's: each line once",
+        "logrotate with its extension before that of compression: each line once",
         .enabled(if: access("/usr/sbin/logrotate", X_OK) == 0, "logrotate is not installed"),
         arguments: [
             "compress", "compress delaycompress", "compress dateext", "compress copytruncate", "copytruncate",
@@ -175,9 +175,7 @@ struct NumberedNamesTests {
         try await world.expectOnce(words)
     }
 
-    @Test(
-        "a number before the extension may be the file's own: equal beginnings, equal first lines, both are read"
-    )
+    @Test("a number before the extension may be the file's own: with equal first lines, both files are read")
     func numbersOfTheirOwn() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }

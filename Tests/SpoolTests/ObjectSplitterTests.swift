@@ -55,7 +55,7 @@ struct ObjectSplitterTests {
         split(Array(text.utf8), longest: longest, step: step)
     }
 
-    @Test("of an event that is too long just so much of the beginning is kept, however it comes")
+    @Test("of an oversized event a fixed part of the beginning is kept, whatever the blocks")
     func excerpts() {
         let excerpt = ObjectSplitter.excerpt
         for length in [101, excerpt - 1, excerpt, excerpt + 1, 2 * excerpt] {
@@ -95,7 +95,7 @@ struct ObjectSplitterTests {
     }
 
     @Test(
-        "an event is byte for byte what the file holds, but for line breaks, wherever blocks end",
+        "an event equals the bytes of the file, except for line breaks, whatever the blocks",
         arguments: [
             (#"{"name":"a"}"#, [#"{"name":"a"}"#]),
             ("{\n  \"name\" : \"a b\",\r\n\t\"x\": [1, 2]\n}\n", ["{  \"name\" : \"a b\",\t\"x\": [1, 2]}"]),
@@ -115,7 +115,7 @@ struct ObjectSplitterTests {
     }
 
     @Test(
-        "events before the first fault stand; from the fault on nothing does, and it is told where",
+        "events before the first error stand, none after it, and its position is reported",
         arguments: [
             (#"[{"a":1},,{"b":2}]"#, [#"{"a":1}"#], "expected a value at byte 9 of the file", 9),
             (#"[,{"a":1}]"#, [], "expected a value or ] at byte 1 of the file", 1),
@@ -147,9 +147,7 @@ struct ObjectSplitterTests {
         }
     }
 
-    @Test(
-        "values of a well-formed array are judged one by one: one that is too long hurts none of its neighbours"
-    )
+    @Test("values of a valid array are judged one by one: an oversized one affects no neighbour")
     func longValuesHurtNobody() {
         for step in [1, 5, 1 << 20] {
             #expect(
@@ -163,7 +161,7 @@ struct ObjectSplitterTests {
     }
 
     @Test(
-        "a text that ends too early is not complete",
+        "an incomplete text is not whole",
         arguments: ["", "  \n", "{", "[", "[{}", "{\"a", "[{},"])
     func fault18_cutTextsAreNotComplete(text: String) {
         for step in [1, 1 << 20] {
@@ -172,9 +170,7 @@ struct ObjectSplitterTests {
         }
     }
 
-    @Test(
-        "random texts, whole and damaged: what Python's json finds in them is what becomes events, at every boundary"
-    )
+    @Test("random texts, whole and damaged, give the events that Python's json finds, at every boundary")
     func asPythonReadsThem() throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["SPOOLSHIP_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
@@ -240,7 +236,7 @@ struct ObjectSplitterTests {
         return String(decoding: data, as: UTF8.self)
     }
 
-    @Test("reading goes on at the last place as if it had never stopped")
+    @Test("reading continues at the last position as if it had never stopped")
     func placesResume() {
         var random = SplitMix64(seed: 11)
         for round in 0..<400 {
@@ -268,7 +264,7 @@ struct ObjectSplitterTests {
         }
     }
 
-    @Test("places that earlier versions kept are gone on from", arguments: [#",{"b":2}]"#, #"{"b":2}]"#])
+    @Test("positions stored by earlier versions are continued", arguments: [#",{"b":2}]"#, #"{"b":2}]"#])
     func earlierPlaces(rest: String) {
         let kept = Checkpoint(key: [], path: "", offset: 9, state: [2, 3])
         var splitter = ObjectSplitter(longest: 100, from: ObjectSplitter.Place(kept) ?? .start)

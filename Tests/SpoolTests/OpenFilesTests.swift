@@ -16,7 +16,7 @@ struct OpenFilesTests {
             owner: 0, size: size, now: BootInstant(nanoseconds: 0))
     }
 
-    @Test("the least recently used file is closed, one that is read to its end before one with unread lines")
+    @Test("the least recently used file is closed, finished files before those with unread lines")
     func order() {
         var open = OpenFiles(mostFiles: 3)
         let files = [file(0, size: 5), file(1), file(2), file(3), file(4)]
@@ -32,7 +32,7 @@ struct OpenFilesTests {
         #expect(open.opened(file(5)) == [files[0]])
     }
 
-    @Test("files that cannot be opened again, are compared, or hold their lease stay open beyond the limit")
+    @Test("files that cannot be opened again, are compared, or have a lease stay open beyond the limit")
     func pinned() {
         var open = OpenFiles(mostFiles: 1)
         let (nameless, leaving, compared, plain) = (file(0), file(1), file(2), file(3))
@@ -62,8 +62,7 @@ struct OpenFilesTests {
         #expect(open.namelessBeyondLimit() == [files[3]])
     }
 
-    @Test(
-        "limits: what is configured, what the process has left, half in a shortage, and never fewer than two")
+    @Test("limits: as configured, what the process has left, half in a shortage, and at least two")
     func limits() {
         var open = OpenFiles(mostFiles: 100)
         #expect(open.fit(limit: .max, open: 0).mostFiles == nil)
@@ -81,7 +80,7 @@ struct OpenFilesTests {
         #expect(open.fit(limit: 1 << 40, open: 16).files.isEmpty && open.mostFiles == 100)
     }
 
-    @Test("directories: the one that was opened longest ago is closed")
+    @Test("of directories the one that was opened longest ago is closed")
     func directories() {
         var open = OpenFiles(mostFiles: 1)
         _ = open.fit(limit: 32, open: 0)
@@ -94,7 +93,7 @@ struct OpenFilesTests {
     }
 
     @Test(
-        "random lives: no more files are open than the limit, but for those that must be", arguments: 1...20)
+        "random lives: at most the limit of files is open, except for those that must be", arguments: 1...20)
     func random(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let most = Int.random(in: 1...6, using: &random)

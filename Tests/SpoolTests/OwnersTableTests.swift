@@ -2,7 +2,7 @@
 import Testing
 
 /// Users' names, apps and shares, without a user, a disk or a directory service.
-@Suite("Spool: the table of owners")
+@Suite("Spool: owner table")
 struct OwnersTableTests {
     @Test("a name is looked up once at a time, and known afterwards")
     func lookup() {
@@ -27,7 +27,7 @@ struct OwnersTableTests {
         #expect(owners.name(of: first + 1) == .toLookUp)
     }
 
-    @Test("each of the first users has a share, each range beyond them one, and each user with a name")
+    @Test("each of the first users has a share, so has each range beyond them, and each user with a name")
     func shares() {
         var owners = Owners()
         #expect(owners.share(of: 0) == "uid-0" && owners.share(of: 65_535) == "uid-65535")
@@ -38,7 +38,7 @@ struct OwnersTableTests {
         #expect(owners.share(of: 65_537) == "anna")
     }
 
-    @Test("nobody's files are of an app that belongs to another user")
+    @Test("a user whose name is another user's app writes as the user id instead")
     func clash() {
         #expect(Owners.app(of: 7, named: "shop") { $0 == "shop" } == .clash("uid-7"))
         #expect(Owners.app(of: 7, named: "anna") { $0 == "shop" } == .own("anna"))

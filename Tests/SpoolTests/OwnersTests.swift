@@ -128,7 +128,7 @@ struct OwnersTests {
     }
 
     @Test(
-        "what becomes of one user's files in incoming/ is the same with and without other users' files",
+        "files of one user in incoming/ fare the same with and without other users' files",
         arguments: Seeds.list(1...4))
     func othersChangeNothing(seed: UInt64) async throws {
         let owners: [UInt32] = [65_001, 65_002, 65_003]
@@ -165,7 +165,7 @@ struct OwnersTests {
     }
 
     @Test(
-        "in a directory of `read` that anybody may write to, one user's file is no copy of another's, and holds up none"
+        "in a directory of `read` that anybody may write to, files of one user neither copy nor delay another's"
     )
     func sharedPlaces() async throws {
         let spool = try SpoolHarness()

@@ -89,9 +89,7 @@ struct ParkingTests {
         return reader
     }
 
-    @Test(
-        "a parked file waits alone: append and drop files beside it go on, and what came before it is durable"
-    )
+    @Test("a parked file waits alone: files beside it continue, and what came before it is durable")
     func othersGoOn() async throws {
         let held = Held([#"{"a":2}"#, #"{"c":2}"#])
         harness.write("{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n", to: "a.jsonl")
@@ -115,7 +113,7 @@ struct ParkingTests {
         await reader.stop()
     }
 
-    @Test("more parked drop files than are put aside hold up drop files only; all arrive in the end")
+    @Test("parked drop files beyond the limit delay drop files only, and all arrive in the end")
     func manyDropFiles() async throws {
         let names = (0..<40).map { "{\"n\":\($0)}" }
         let held = Held(Set(names))
@@ -129,8 +127,7 @@ struct ParkingTests {
         await reader.stop()
     }
 
-    @Test(
-        "every line arrives once, in its file's order, whatever is parked, released and restarted at random")
+    @Test("every line arrives once, in its file's order, through random parking, release and restarts")
     func byChance() async throws {
         let seed = Seeds.one(4)
         var random = SplitMix64(seed: seed)

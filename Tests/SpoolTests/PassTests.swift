@@ -4,7 +4,7 @@ import Model
 import TestKit
 import Testing
 
-@Suite("What one commit says of files", .timeLimit(.minutes(5)))
+@Suite("One commit's changes to files", .timeLimit(.minutes(5)))
 struct PassTests {
     private let id = FileID(bytes: [1, 2, 3])
     private let place = Checkpoint(key: [1, 2, 3], path: "x.jsonl", offset: 7, state: [])
@@ -51,9 +51,7 @@ struct PassTests {
         await reader.stop()
     }
 
-    @Test(
-        "while a drip's commit waits for room the reader listens: a file that comes and goes meanwhile is read"
-    )
+    @Test("while a drip's commit waits for room, a file that appears and disappears is read")
     func dripIsHeldBack() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.linger = .milliseconds(200) }
@@ -78,7 +76,7 @@ struct PassTests {
 
     /// What is in one commit is a matter of milliseconds: one of the rounds meets it.
     @Test(
-        "a file that goes, comes back and is read in one pass keeps its place",
+        "a file that leaves, returns and is read in one pass keeps its position",
         arguments: ["", "before\n"])
     func awayAndBack(before: String) async throws {
         let spool = try SpoolHarness()

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// Patterns of files that are read in place, compared with what the C library and the shell make of them.
-@Suite("Patterns of paths", .timeLimit(.minutes(5)))
+@Suite("Path patterns", .timeLimit(.minutes(5)))
 struct PatternTests {
     /// A text of up to `most` characters of an alphabet.
     private func text(of alphabet: String, atMost most: Int, _ random: inout SplitMix64) -> String {
@@ -17,7 +17,7 @@ struct PatternTests {
             })
     }
 
-    @Test("names: a million pairs of pattern and name are judged as by fnmatch", arguments: [1, 2])
+    @Test("names: a million pairs of pattern and name match as with fnmatch", arguments: [1, 2])
     func names(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var fitting = 0
@@ -36,7 +36,7 @@ struct PatternTests {
         #expect(fitting > 5000)
     }
 
-    @Test("names: brackets with classes, characters that are not ASCII, bytes that are not UTF-8")
+    @Test("names: brackets with classes, non-ASCII characters, invalid UTF-8")
     func characters() {
         for (pattern, name, fits) in [
             ("app[[:digit:]].log", "app7.log", true), ("app[[:digit:]].log", "appx.log", false),
@@ -52,7 +52,7 @@ struct PatternTests {
         #expect(NamePattern(NamePattern.quoted("a[1]*{x}?\\")).literal == Array("a[1]*{x}?\\".utf8))
     }
 
-    @Test("names: what two patterns have in common is found, and nothing else", arguments: [1, 2])
+    @Test("names: overlap of two patterns is found exactly", arguments: [1, 2])
     func overlaps(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var (names, longest): ([[UInt8]], [[UInt8]]) = ([], [[]])
@@ -80,7 +80,7 @@ struct PatternTests {
         }
     }
 
-    @Test("braces: expanded as by bash")
+    @Test("braces expand as in bash")
     func braces() throws {
         let texts = [
             "/a/{b,c}.log", "/{a,b}/{c,d}", "/a/{b,c{d,e}f}", "/a/{b}", "/a/{b,c", "/a/{{b,c}", "/a/{b,c}}",
@@ -180,7 +180,8 @@ struct PatternTests {
     }
 
     @Test(
-        "files that are left out: by path, by name, with their rotations; their directories are not entered")
+        "files can be excluded by path, by name and with their rotations; excluded directories are not entered"
+    )
     func excluded() throws {
         let place = try #require(
             ReadPlace.of(

@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 
 /// Compressed files where files are read in place: those that rotation makes, and those that a pattern names.
-@Suite("Compressed files that are read in place", .timeLimit(.minutes(5)))
+@Suite("Compressed files in place", .timeLimit(.minutes(5)))
 struct PlaceArchiveTests {
     private func start(
         _ spool: SpoolHarness, _ patterns: [String] = ["*.log"], since: ReadStart = .beginning,
@@ -32,7 +32,7 @@ struct PlaceArchiveTests {
     }
 
     @Test(
-        "a file that was compressed before it was read to its end is read once from its archive",
+        "a file compressed before it was read to its end is read once from its archive",
         arguments: [Compression.gzip, .zstd])
     func rotatedWhileStopped(compression: Compression) async throws {
         let spool = try SpoolHarness()
@@ -65,8 +65,7 @@ struct PlaceArchiveTests {
         await reader.stop()
     }
 
-    @Test(
-        "archives that were there before are left alone, unless a pattern names them; and nothing is changed")
+    @Test("existing archives are left alone, unless a pattern names them, and nothing is changed")
     func history() async throws {
         let spool = try SpoolHarness()
         spool.write(try pack("old\n"), to: "app.log.1.gz")
@@ -88,7 +87,7 @@ struct PlaceArchiveTests {
     }
 
     @Test(
-        "an archive that was there before is left alone, also if it is so new that it must settle first",
+        "an existing archive is left alone, even if it is so new that it must settle first",
         arguments: [["*.log"], ["*.log", "*.log.*.gz"]])
     func newHistory(patterns: [String]) async throws {
         let spool = try SpoolHarness()
@@ -107,7 +106,7 @@ struct PlaceArchiveTests {
         await reader.stop()
     }
 
-    @Test("a gzip file that a pattern names is read once, under its whole path, unless since passes over it")
+    @Test("a gzip file that a pattern names is read once, under its full path, unless `since` skips it")
     func named() async throws {
         let spool = try SpoolHarness()
         spool.write(try pack("a\nb\n"), to: "export.json.gz")

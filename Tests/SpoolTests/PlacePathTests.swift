@@ -41,8 +41,7 @@ struct PlacePathTests {
                 && lchown("\(spool.path)/\(name)", owner, owner) == 0)
     }
 
-    @Test(
-        "a link on the way is followed if it is root's, or its user has what it leads to; every link counts")
+    @Test("a link is followed if it is root's, or if its user owns what it leads to; every link counts")
     func owners() throws {
         let spool = try SpoolHarness()
         for (name, owner) in [
@@ -77,7 +76,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "a directory that its user turns into a link to what is another's is not read, reported, and read when it is back"
+        "a directory whose user replaces it by a link to another's is not read, and reported, until it is back"
     )
     func turned() async throws {
         let spool = try SpoolHarness()
@@ -111,9 +110,7 @@ struct PlacePathTests {
         await reader.stop()
     }
 
-    @Test(
-        "a link that is turned to the agent's own directories, or to another place, is not followed whoever made it"
-    )
+    @Test("a link to the agent's own directories, or to another place, is not followed, whoever made it")
     func turnedToWhatIsRead() async throws {
         let spool = try SpoolHarness()
         for name in ["log", "own", "own/ann", "bob", "bob/log"] { make(spool, name, owner: Self.ann) }
@@ -142,7 +139,7 @@ struct PlacePathTests {
         await reader.stop()
     }
 
-    @Test("a directory behind a closed one is reported and counted as not allowed, until it may be entered")
+    @Test("a directory below a closed one is reported and counted as not allowed, until it is accessible")
     func closedWay() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("closed")
@@ -168,14 +165,14 @@ struct PlacePathTests {
         await reader.stop()
     }
 
-    @Test("a user's quota is the user's trouble, and a full file system the agent's")
+    @Test("a user's quota is the user's problem, and a full file system the agent's")
     func obstacles() {
         let quota = SpoolObstacle(SystemError("renameat2", number: EDQUOT))
         let room = SpoolObstacle(SystemError("renameat2", number: ENOSPC))
         #expect(quota == .quota && quota.isOwners && room == .noRoom && !room.isOwners)
     }
 
-    @Test("nobody is advised to put the agent into a group that may read, or become, much more than logs")
+    @Test("no advice adds the agent to a group that may read, or become, much more than logs")
     func adviceOfGroups() {
         #expect(SpoolReader.advice(group: "adm").hasPrefix("usermod -aG adm spoolship, or setfacl"))
         for group in ["root", "shadow", "docker"] {
@@ -185,7 +182,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "a place that comes later does not cost what was read of its files before", arguments: [true, false])
+        "a place that appears late keeps what was read of its files before", arguments: [true, false])
     func late(isThere: Bool) async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("log")
@@ -207,7 +204,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "a file system that does not answer, over the directory above the star or further up, delays nothing else and is reported",
+        "a file system that does not answer, at any level of the path, delays nothing else and is reported",
         .enabled(if: SilentFileSystem.isPossible), arguments: [true, false], ["home/one", "home"])
     func silentRoot(fromTheStart: Bool, over name: String) async throws {
         let spool = try SpoolHarness()
@@ -246,7 +243,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "directories in a file system that does not answer hold one thread, however many they are",
+        "directories in a file system that does not answer take one thread, however many they are",
         .enabled(if: SilentFileSystem.isPossible))
     func threads() async throws {
         func count() -> Int {
@@ -279,7 +276,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "a way through two mounts waits for the second one, and holds up no other way through the first",
+        "a path through two mounts waits for the second one, and delays no other path through the first",
         .enabled(if: SilentFileSystem.isPossible))
     func twoMounts() async throws {
         let spool = try SpoolHarness()
@@ -305,7 +302,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "what a user has mounted on the way is asked for nothing, refused and reported, and read once it is gone",
+        "a user's own mount on the path is not accessed, but refused and reported until it is gone",
         .enabled(if: SilentFileSystem.isPossible), arguments: ["home/log", "home"])
     func usersMount(over name: String) async throws {
         let spool = try SpoolHarness()

@@ -9,7 +9,7 @@ import Testing
 @testable import Spool
 
 /// Files that are read where they lie: all that rotation does to them, and nothing that we do.
-@Suite("Reading where files lie", .timeLimit(.minutes(5)))
+@Suite("Reading in place", .timeLimit(.minutes(5)))
 struct ReadPlaceTests {
     private func start(
         _ spool: SpoolHarness, below directory: String? = nil, _ patterns: [String] = ["*.log"],
@@ -36,7 +36,7 @@ struct ReadPlaceTests {
         }
     }
 
-    @Test("patterns: parts, stars, hidden names, rotated ones")
+    @Test("patterns: parts, stars, hidden and rotated names")
     func patterns() throws {
         let place = try #require(
             ReadPlace.of(app: "a", ["/var/log/shop/*.log", "/var/log/shop/*/x*y.json"])?.first)
@@ -89,7 +89,7 @@ struct ReadPlaceTests {
     }
 
     @Test(
-        "lines of files that fit are read as the app's; nothing else is, and not a byte is changed",
+        "lines of matching files are read as the app's, no others, and not a byte is changed",
         arguments: [true, false])
     func untouched(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
@@ -121,7 +121,7 @@ struct ReadPlaceTests {
     }
 
     @Test(
-        "rotated by renaming, by copy-and-truncate, with a date; deleted; restarts between: each line once",
+        "renamed, copied and truncated, dated, deleted, with restarts in between: each line once",
         arguments: [true, false])
     func rotations(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
@@ -155,9 +155,7 @@ struct ReadPlaceTests {
         #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
     }
 
-    @Test(
-        "a file under a path longer than what the queue shows of it is read once, whatever restarts come between"
-    )
+    @Test("a file with a path longer than the queue stores is read once, across restarts")
     func longPath() async throws {
         let spool = try SpoolHarness()
         let part = String(repeating: "d", count: 200)
@@ -188,9 +186,7 @@ struct ReadPlaceTests {
         #expect(spool.queue.with { $0.checkpoints.values.allSatisfy { $0.path.utf8.count <= 512 } })
     }
 
-    @Test(
-        "what is copied to a directory that a pattern names, and truncated, is sent once, at once and after restarts"
-    )
+    @Test("a file copied into a matched directory and truncated is sent once, at run time and after restarts")
     func copiedToAnotherDirectory() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("old")
@@ -219,7 +215,7 @@ struct ReadPlaceTests {
     }
 
     @Test(
-        "a file that the agent left under a name on the way to another, as multilog and logrotate's renamecopy give, is known at the start",
+        "a file last seen under an intermediate name, as multilog and renamecopy use, is recognised at a start",
         arguments: [
             ("current", "previous", "@4000000068e0f1a20b3c4d5e.s"), ("app.log", "app.log.tmp", "app.log.1"),
         ], [true, false])
@@ -247,8 +243,7 @@ struct ReadPlaceTests {
         #expect(spool.queue.lines.count == 3)
     }
 
-    @Test(
-        "blocks of text are handed over whole, half a second after their last line or when a JSON line comes")
+    @Test("blocks of text are handed over whole, half a second after the last line or before a JSON line")
     func text() async throws {
         let spool = try SpoolHarness()
         let places = try #require(ReadPlace.of(app: "web", ["\(spool.path)/*.log"]))
@@ -284,7 +279,7 @@ struct ReadPlaceTests {
     }
 
     @Test(
-        "a file that is written anew under its name is read whole, and the log says so",
+        "a file rewritten under its name is read whole, and logged",
         arguments: [true, false])
     func writtenAnew(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
@@ -318,7 +313,7 @@ struct ReadPlaceTests {
         await again.stop()
     }
 
-    @Test("a .json file that grows is read line by line where files lie")
+    @Test("in place, a .json file that grows is read line by line")
     func growingJSON() async throws {
         let spool = try SpoolHarness()
         spool.write("{\"a\":1}\n", to: "eve.json")
@@ -334,7 +329,7 @@ struct ReadPlaceTests {
         #expect(spool.queue.quarantined.isEmpty)
     }
 
-    @Test("a record of many lines that comes slowly, and is longer than an event may be, loses nothing")
+    @Test("a slow record of many lines, longer than an event may be, loses nothing")
     func slowRecord() async throws {
         let spool = try SpoolHarness()
         let place = try #require(ReadPlace.of(app: "web", ["\(spool.path)/*.log"])?.first)
@@ -354,7 +349,7 @@ struct ReadPlaceTests {
     }
 
     @Test(
-        "lines that belong to one record are handed over together, however they come, across restarts",
+        "lines of one record are handed over together, however they arrive, across restarts",
         arguments: 1...6
     )
     func framed(seed: UInt64) async throws {
@@ -416,7 +411,7 @@ struct ReadPlaceTests {
         #expect(spool.queue.quarantined.isEmpty)
     }
 
-    @Test("a copy over an older copy, which is known still: no line twice", arguments: [true, false])
+    @Test("a copy over an older copy that is still known repeats no line", arguments: [true, false])
     func copyOverCopy(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         let reader = try await start(spool, isWatching: isWatching)
@@ -438,7 +433,7 @@ struct ReadPlaceTests {
     }
 
     @Test(
-        "a copy whose writer pauses between making or emptying the file and filling it: no line twice",
+        "a copy whose writer pauses before it fills the file repeats no line",
         arguments: [true, false], [true, false])
     func slowCopy(isWatching: Bool, isOverOlderCopy: Bool) async throws {
         let spool = try SpoolHarness()
@@ -463,7 +458,7 @@ struct ReadPlaceTests {
         await reader.stop()
     }
 
-    @Test("directories below a star are found when they come; places of one reader are not another's")
+    @Test("directories below a star are found when they appear; places of one reader are not another's")
     func directories() async throws {
         let spool = try SpoolHarness()
         let reader = try await start(spool, ["*/logs/*.json"])
@@ -482,7 +477,7 @@ struct ReadPlaceTests {
         #expect(options.ownCheckpoints(among: kept).map(\.path) == ["one/logs/x.json"])
     }
 
-    @Test("a path is a place's, or not: rotated ones too, below a root whose name has letters of two bytes")
+    @Test("a path belongs to a place or not, rotated or not, also below non-ASCII directories")
     func paths() throws {
         let place = try #require(ReadPlace.of(app: "web", ["/srv/caf\u{E9}/*/app.log"])?.first)
         func holds(_ path: String) -> Bool { place.holds("/srv/caf\u{E9}/\(path)", root: place.root) }

@@ -5,7 +5,7 @@ import Spool
 import TestKit
 import Testing
 
-@Suite("Removal that fails, and files that come back", .timeLimit(.minutes(5)))
+@Suite("Failing removals, and files that return", .timeLimit(.minutes(5)))
 struct RemovalFaultTests {
     /// Today and tomorrow, should midnight be near.
     private var days: [String] {
@@ -23,7 +23,7 @@ struct RemovalFaultTests {
         spool.rename(".new", to: name)
     }
 
-    @Test("invariant 1: a file is not removed for a commit that covered what it held before it was truncated")
+    @Test("invariant 1: a commit of a file's content before a truncation does not remove the file")
     func truncatedUnderACommit() async throws {
         let spool = try SpoolHarness()
         let old = (0..<500).map { "old line \($0)" }
@@ -45,7 +45,7 @@ struct RemovalFaultTests {
         await reader.stop()
     }
 
-    @Test("a drop file that cannot be put away is not read again, and is put away once that works")
+    @Test("a drop file that cannot be archived is not read again, and is archived when that works")
     func failedRemovalsRepeatNothing() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory(".archive")
@@ -88,7 +88,7 @@ struct RemovalFaultTests {
         await reader.stop()
     }
 
-    @Test("archive: a folder that somebody removes is made again, and no file is read twice for it")
+    @Test("archive: a removed folder is made again, and no file is read twice for it")
     func removedArchiveFoldersAreMadeAgain() async throws {
         let spool = try SpoolHarness()
         func archived() -> [String] {
@@ -114,8 +114,7 @@ struct RemovalFaultTests {
         await reader.stop()
     }
 
-    @Test(
-        "archive: what cannot be counted there does not make a file that was put away look as if it was not")
+    @Test("archive: if its files cannot be counted, an archived file still counts as archived")
     func uncountedArchives() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory(".archive")
@@ -136,7 +135,7 @@ struct RemovalFaultTests {
     }
 
     @Test(
-        "where directories are polled, a drop file that is gone before it is quiet does not hide the next of its name"
+        "without inotify, a drop file that disappears before it is quiet does not hide the next of its name"
     )
     func namesComeBack() async throws {
         let spool = try SpoolHarness()
@@ -157,7 +156,7 @@ struct RemovalFaultTests {
         await reader.stop()
     }
 
-    @Test("an append file that gets the name of a drop file is not read again after a restart")
+    @Test("an append file with the name of a drop file is not read again after a restart")
     func appendFilesUnderDropNames() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n2\n", to: "x.jsonl")
@@ -175,7 +174,7 @@ struct RemovalFaultTests {
     }
 
     @Test(
-        "a directory that is away while the agent starts is not read again when it is back, however many files it has"
+        "a directory that is absent at a start is not read again when it returns, however many files it has"
     )
     func directoriesThatComeBack() async throws {
         let spool = try SpoolHarness()

@@ -4,9 +4,9 @@ import Spool
 import TestKit
 import Testing
 
-@Suite("What becomes of files that are read", .timeLimit(.minutes(5)))
+@Suite("Files after reading", .timeLimit(.minutes(5)))
 struct RemovalTests {
-    @Test("a rotated append file goes when all of it is queued; the current one stays until it is given up")
+    @Test("a rotated append file is removed when it is queued; the current one stays until the give-up time")
     func rotatedFilesGo() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n2\nno line feed", to: "x.jsonl.1")
@@ -22,9 +22,7 @@ struct RemovalTests {
         await second.stop()
     }
 
-    @Test(
-        "a file that is rotated after it was read goes as soon as its writer is gone, not when it would be given up"
-    )
+    @Test("a file rotated after it was read is removed as soon as its writer is gone")
     func filesRotatedLaterGoSoon() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("old")
@@ -52,7 +50,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("a name that another file was given since is not claimed for the one that has been read")
+    @Test("a name that belongs to another file now is not claimed for the one that was read")
     func namesThatWerePassedOnStay() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n", to: "x.jsonl.1")
@@ -71,7 +69,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("a file whose name is taken while it is given back is read under the hidden one")
+    @Test("a file whose name is taken while it is returned is read under the hidden one")
     func namesThatAreTakenTwice() async throws {
         let spool = try SpoolHarness()
         for number in 1...40 { spool.write("\(number)\n", to: "x.jsonl.\(number)") }
@@ -112,7 +110,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("a writer that opens a file while it is being removed loses nothing")
+    @Test("a writer that opens a file during its removal loses nothing")
     func lateWritersLoseNothing() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {
@@ -136,7 +134,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("writers that open, write and close again and again lose nothing while their files are removed")
+    @Test("writers that repeatedly open, write and close lose nothing while their files are removed")
     func busyWritersLoseNothing() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {
@@ -162,7 +160,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("an append file that was being removed when the agent stopped is not read again")
+    @Test("an append file that was being removed at a stop is not read again")
     func removalGoesOnAfterARestart() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n", to: "x.jsonl.1")
@@ -175,7 +173,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("keep: files stay, and are not read again, until a drop file's content changes")
+    @Test("keep: files stay, and are not read again until a drop file's content changes")
     func keptFilesStay() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n", to: "x.jsonl.1")
@@ -193,7 +191,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("archive: files move into the folder of the day, and old days go")
+    @Test("archive: files move to the folder of the day, and old days are removed")
     func archivedFilesMove() async throws {
         let spool = try SpoolHarness()
         for folder in [
@@ -221,9 +219,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test(
-        "archive: an archive inside the spool is not read, whatever its name, also when it grows while we look"
-    )
+    @Test("archive: an archive inside the spool is not read, whatever its name, even if it grows meanwhile")
     func archivesAreNotRead() async throws {
         for path in ["kept", ".spoolship/archive"] {
             let spool = try SpoolHarness()
@@ -248,7 +244,7 @@ struct RemovalTests {
         }
     }
 
-    @Test("archive: on a day that begins while the clock is not trusted nothing in it is too old")
+    @Test("archive: while the clock is not trusted nothing in it is too old")
     func archivesOfWrongClocks() async throws {
         let spool = try SpoolHarness()
         for folder in [".archive", ".archive/2020-01-01"] { spool.makeDirectory(folder) }
@@ -265,7 +261,7 @@ struct RemovalTests {
         }
     }
 
-    @Test("archive: beyond its bound in bytes the oldest files go first")
+    @Test("archive: beyond its limit in bytes the oldest files are removed first")
     func archivesAreBounded() async throws {
         let spool = try SpoolHarness()
         for folder in [".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop"] {

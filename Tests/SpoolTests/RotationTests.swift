@@ -39,7 +39,7 @@ struct RotationTests {
     }
 
     @Test(
-        "a file that was renamed before it was looked at is read, whatever has its name by then",
+        "a file renamed before the reader looked at it is read, whatever has its name by then",
         arguments: ["x.jsonl.1", "x.jsonl-20261121.old", "old.json"], [true, false])
     func renamedBeforeItWasLookedAt(name: String, isFollowed: Bool) async throws {
         let spool = try SpoolHarness()
@@ -59,7 +59,7 @@ struct RotationTests {
     }
 
     @Test(
-        "what multilog and svlogd rotate is one stream, over a restart in between", arguments: [true, false])
+        "files rotated by multilog and svlogd are one stream, across a restart", arguments: [true, false])
     func fullLogs(isKept: Bool) async throws {
         let spool = try SpoolHarness()
         func change(_ options: inout SpoolOptions) { options.afterRead = isKept ? .keep : .delete }
@@ -78,7 +78,7 @@ struct RotationTests {
     }
 
     @Test(
-        "logrotate, run for real: every line arrives once, whatever its way of rotating",
+        "with a real logrotate every line arrives once, in each of its modes",
         arguments: [
             "create", "copytruncate", "create\ncompress", "copytruncate\ncompress",
             "create\ncompress\ndelaycompress",
@@ -112,7 +112,7 @@ struct RotationTests {
         await reader.stop()
     }
 
-    @Test("an archive of a file whose tail was not read goes on at the checkpoint and stays")
+    @Test("an archive of a file with an unread tail continues at the checkpoint, and stays")
     func archivesGoOnAtTheCheckpoint() async throws {
         for (suffix, compression) in [("gz", Compression.gzip), ("zst", .zstd)] {
             let spool = try SpoolHarness()
@@ -138,7 +138,7 @@ struct RotationTests {
     }
 
     @Test(
-        "packed lines are drop files: read, then removed",
+        "compressed lines are drop files: read, then removed",
         arguments: [("gz", Compression.gzip), ("zst", .zstd)])
     func packedLinesAreDropFiles(suffix: String, compression: Compression) async throws {
         let spool = try SpoolHarness()
@@ -160,7 +160,7 @@ struct RotationTests {
         await reader.stop()
     }
 
-    @Test("a damaged archive is quarantined; one that ends too early is tried once more")
+    @Test("a damaged archive is quarantined, and a truncated one is read again once")
     func badArchivesAreQuarantined() async throws {
         let spool = try SpoolHarness()
         let packed = try FrameCompressor(.gzip).compress(Array("first\nsecond\n".utf8))

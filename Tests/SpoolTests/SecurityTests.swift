@@ -7,9 +7,9 @@ import Spool
 import TestKit
 import Testing
 
-@Suite("What is not opened", .timeLimit(.minutes(5)))
+@Suite("Files that are not opened", .timeLimit(.minutes(5)))
 struct SecurityTests {
-    @Test("links, FIFOs and sockets are refused and counted, whatever is behind them")
+    @Test("links, FIFOs and sockets are refused and counted, whatever they lead to")
     func fault26_linksAndSpecialFilesAreRefused() async throws {
         let spool = try SpoolHarness()
         let secret = try TemporaryDirectory()
@@ -83,7 +83,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("a hidden directory that appears while reading goes on is not entered; under a plain name it is")
+    @Test("a hidden directory that appears is not entered until it has a plain name")
     func hiddenDirectoriesAreNotEntered() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -98,7 +98,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("a file published by link and unlink is taken, although it has two names for a moment")
+    @Test("a file published by link and unlink is read, although it has two names for a moment")
     func publishingByLinkWorks() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -116,7 +116,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("a file that the agent may not read is told once with its owner, and read when it may be")
+    @Test("an unreadable file is reported once with its owner, and read when that is possible")
     func unreadableFilesAreTold() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -142,7 +142,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("a drop file that may be read but not removed is told with its owner and left; it goes when it may")
+    @Test("a drop file that cannot be removed is reported with its owner and left, until it can be")
     func filesThatMayNotBeRemovedAreTold() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o755)
@@ -164,8 +164,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test(
-        "a directory that may not be searched is told once, and read when it may be, from the start or later")
+    @Test("a directory without search permission is reported once, and read when that is possible")
     func unreadableDirectoriesAreTold() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -196,7 +195,7 @@ struct SecurityTests {
     }
 
     @Test(
-        "a directory that cannot be read delays nothing but itself: rotated files and archives beside it are read",
+        "an unreadable directory delays only itself: rotated files and archives beside it are read",
         arguments: ["incoming", "shop"])
     func unreadableDirectoriesDelayNothing(top: String) async throws {
         let spool = try SpoolHarness()
@@ -213,7 +212,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("somebody's write lease on a file does not stop the reader; the file is read when it is gone")
+    @Test("another program's write lease does not stop the reader, and the file is read when the lease ends")
     func leasesDoNotBlock() async throws {
         let spool = try SpoolHarness()
         spool.write("leased\n", to: "a.jsonl")
@@ -229,7 +228,7 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("names of any bytes are handled, and are text for people")
+    @Test("names of any bytes are handled, and shown as text")
     func namesOfAnyBytes() async throws {
         let spool = try SpoolHarness()
         let name: [UInt8] = [0xFF, 0x0A, 0x20, 0x5C, 0xC3] + Array(".jsonl".utf8)

@@ -6,7 +6,7 @@ import Testing
 @Suite("One agent for one spool")
 struct SpoolLockTests {
     @Test(
-        "a spool that an agent reads is refused to another one until the first ends; nobody else may open the lock"
+        "a spool with an agent is refused to another one until the first ends; no one else may open the lock"
     )
     func oneAgent() throws {
         let spool = try TemporaryDirectory()
@@ -22,7 +22,7 @@ struct SpoolLockTests {
         #expect(try SpoolLock.take(spool.path) != nil)
     }
 
-    @Test("where the lock cannot be made two may read: neither can remove anything; a link is not followed")
+    @Test("without a lock two agents may read, and neither removes anything; a link is not followed")
     func noLock() throws {
         #expect(try SpoolLock.take("/nonexistent") == nil)
         let spool = try TemporaryDirectory()

@@ -3,9 +3,9 @@ import Glibc
 import TestKit
 import Testing
 
-@Suite("What the spool tells writers")
+@Suite("The spool's state for writers")
 struct SpoolStateTests {
-    @Test("ac08: what is published is read back, by anybody; nothing published means that all is accepted")
+    @Test("ac08: the published state can be read by anybody; no state means that everything is accepted")
     func ac08_state() throws {
         let spool = try TemporaryDirectory()
         #expect(SpoolState.read(in: spool.path) == SpoolState(.all))
@@ -27,9 +27,7 @@ struct SpoolStateTests {
         #expect(throws: SpoolError.self) { try SpoolState(.all).publish(in: "/nonexistent") }
     }
 
-    @Test(
-        "ac08: writers may look into it whatever the agent's umask is, and although an earlier agent closed it"
-    )
+    @Test("ac08: writers may read it whatever the agent's umask is, and although an earlier agent closed it")
     func ac08_readableByWriters() throws {
         let spool = try TemporaryDirectory()
         // As the unit's umask (0077) left it.
@@ -40,7 +38,7 @@ struct SpoolStateTests {
         #expect(stat("\(spool.path)/.spoolship/state", &status) == 0 && status.st_mode & 0o777 == 0o644)
     }
 
-    @Test("a link in the place of the state, or of its directory, is not followed")
+    @Test("a link in place of the state, or of its directory, is not followed")
     func fault26_linksAreNotFollowed() throws {
         let spool = try TemporaryDirectory()
         let other = try TemporaryDirectory()

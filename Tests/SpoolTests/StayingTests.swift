@@ -9,7 +9,7 @@ import Testing
 @Suite("Spool: files that have to stay", .timeLimit(.minutes(2)))
 struct StayingTests {
     @Test(
-        "a file that has to stay is read once, keeps its name across restarts, and goes when nothing keeps it any more",
+        "a file that must stay is read once, keeps its name across restarts, and is removed when it may be",
         arguments: [("a.json", "a.json"), ("a.jsonl", "a.jsonl.1")])
     func stays(name: String, last: String) async throws {
         let spool = try SpoolHarness()
@@ -48,9 +48,7 @@ struct StayingTests {
         await reader.stop()
     }
 
-    @Test(
-        "an app of which too many files stay waits with the others, and nobody else does; once they go, they are read"
-    )
+    @Test("an app with too many files that stay waits, and no other app does; later its files are read")
     func mostStay() async throws {
         let spool = try SpoolHarness()
         for app in ["bad", "good"] { spool.makeDirectory(app) }
@@ -86,9 +84,7 @@ struct StayingTests {
         await reader.stop()
     }
 
-    @Test(
-        "a file that stays and has a hidden name now is not forgotten when another one under its old name is deleted"
-    )
+    @Test("a hidden file that stays is not forgotten when another one under its old name is deleted")
     func movedAway() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")
@@ -114,7 +110,7 @@ struct StayingTests {
         await reader.stop()
     }
 
-    @Test("a drop file that gets an append file's name while it is read is read once, and goes on as one")
+    @Test("a drop file that gets an append file's name while it is read is read once, and continues as one")
     func renamedWhileRead() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")

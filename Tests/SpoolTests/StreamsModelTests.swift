@@ -5,7 +5,7 @@ import Testing
 @Suite("Streams, without a disk", .timeLimit(.minutes(5)))
 struct StreamsModelTests {
     @Test(
-        "whatever writers, rotations and kills do, each line that exists arrives once, and what is given up was lost"
+        "through any writes, rotations and kills each existing line arrives once, and only lost ones are given up"
     )
     func eachLineOnce() throws {
         let seed = Seeds.one(1)

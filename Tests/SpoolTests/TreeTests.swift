@@ -15,7 +15,7 @@ struct TreeTests {
     }
 
     @Test(
-        "random trees: a known child is its known parent's, and the figures of apps are those of their directories"
+        "random trees: parents and children agree, and the figures of apps are the sums of their directories"
     )
     func randomTrees() {
         for seed in UInt64(1)...50 {
@@ -49,7 +49,7 @@ struct TreeTests {
         for child in tree.remove(directory) { remove(child, from: &tree) }
     }
 
-    @Test("directories of an app that has too many are looked for once an eighth of them is free")
+    @Test("an app with too many directories is listed again once an eighth of them is free")
     func bound() {
         var tree = Tree()
         let all = (0..<16).map { directory("app/\($0)") }
@@ -86,7 +86,7 @@ struct TreeTests {
         #expect(gone == FileName("incoming/a"))
     }
 
-    @Test("a directory waits once; what comes while it is listed has it listed once more")
+    @Test("a directory is queued once, and a change during its listing causes another one")
     func queue() {
         var listing = Listing()
         let (first, second) = (directory("a"), directory("b"))
@@ -106,7 +106,7 @@ struct TreeTests {
     }
 
     @Test(
-        "a directory whose files wait for room is listed again when their holder has some, and is forgotten when gone"
+        "a directory whose files wait for room is listed again when there is some, and forgotten when removed"
     )
     func crowd() {
         var listing = Listing()

@@ -14,7 +14,7 @@ struct TurnsTests {
             now: BootInstant(nanoseconds: 0))
     }
 
-    @Test("the kind of work whose app has had least goes first; kinds without work come last")
+    @Test("work of the app that has had least is first, and kinds without work are last")
     func order() {
         var turns = Turns()
         turns.lineUp(file(1), of: "app")
@@ -27,7 +27,7 @@ struct TurnsTests {
         #expect(alone.first == .lines)
     }
 
-    @Test("kinds that are level take turns")
+    @Test("equal kinds take turns")
     func level() {
         var turns = Turns()
         turns.lineUp(file(1), of: "app")
@@ -41,7 +41,7 @@ struct TurnsTests {
         #expect(first == [.names: 10, .lines: 10, .drops: 10])
     }
 
-    @Test("an app pays for its turn, and one that comes back starts level with the app that was served last")
+    @Test("an app is charged for its turn, and one that returns starts level with the app served last")
     func payment() {
         var turns = Turns()
         let start = BootInstant(nanoseconds: 100)
@@ -58,7 +58,7 @@ struct TurnsTests {
         #expect(third == nil)
     }
 
-    @Test("a file that may not be read now keeps its place, and others go before it")
+    @Test("a file that cannot be read now keeps its position, and others go first")
     func passedOver() {
         var turns = Turns()
         let waiting = file(1)
@@ -72,7 +72,7 @@ struct TurnsTests {
         #expect(waited?.file === waiting)
     }
 
-    @Test("drop files go on in a turn only while no app with other work has had less")
+    @Test("drop files continue within a turn only while no app with other work has had less")
     func dropNext() {
         var turns = Turns()
         let onlyDrops = turns.isDropNext(names: nil, drops: 7)

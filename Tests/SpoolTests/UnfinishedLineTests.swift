@@ -60,7 +60,7 @@ struct UnfinishedLineTests {
     }
 
     @Test(
-        "a line that is half written when its file is rotated or deleted arrives whole",
+        "a half-written line of a rotated or deleted file arrives whole",
         arguments: Way.allCases,
         [true, false])
     func linesArriveWhole(way: Way, inPlace: Bool) async throws {
@@ -84,7 +84,7 @@ struct UnfinishedLineTests {
     }
 
     @Test(
-        "after a long silence a line that no writer closes counts as whole, is counted and logged",
+        "after a long silence an unfinished line counts as whole, and is counted and logged",
         arguments: [true, false])
     func silenceIsBounded(inPlace: Bool) async throws {
         let spool = try SpoolHarness()
@@ -102,9 +102,7 @@ struct UnfinishedLineTests {
         await reader.stop()
     }
 
-    @Test(
-        "where directories are polled, no close is seen: a rotated file's last line waits for the long silence"
-    )
+    @Test("without inotify a close is not noticed: a rotated file's last line waits for the long silence")
     func polledFilesWait() async throws {
         let spool = try SpoolHarness()
         let reader = try await start(spool, inPlace: true) {

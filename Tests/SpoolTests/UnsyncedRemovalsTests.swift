@@ -4,14 +4,14 @@ import Testing
 @testable import Spool
 
 /// Records of removed files, until their directories are synced.
-@Suite("Spool: removals that are not durable")
+@Suite("Spool: removals that are not durable yet")
 struct UnsyncedRemovalsTests {
     private let directory = SpoolDirectory(path: FileName("app"), depth: 1, id: FileID(bytes: []), 0)
     private let other = SpoolDirectory(path: FileName("other"), depth: 1, id: FileID(bytes: [1]), 0)
 
     private func record(_ number: UInt8) -> DoneRecord { DoneRecord(claim: [number], handle: [number]) }
 
-    @Test("one sync is planned for all, a directory's records go together, and a failed sync loses none")
+    @Test("one sync is planned for all, a directory's records leave together, and a failed sync loses none")
     func life() {
         var removals = UnsyncedRemovals()
         let isPlannedForNothing = removals.planSync()

@@ -44,7 +44,7 @@ struct WaitingTests {
         return reader
     }
 
-    @Test("the unread figure follows files that are renamed, created and deleted while the queue is full")
+    @Test("the unread figure follows renamed, new and deleted files while the queue is full")
     func namesAreSeenWhileTheQueueIsFull() async throws {
         let spool = try SpoolHarness()
         let reader = try await heldBack(spool)
@@ -67,7 +67,7 @@ struct WaitingTests {
         await reader.stop()
     }
 
-    @Test("what a file without a name gets while the queue is full is counted")
+    @Test("bytes written to a file without a name while the queue is full are counted")
     func namelessFilesAreCounted() async throws {
         let spool = try SpoolHarness()
         let reader = try await heldBack(spool)
@@ -135,7 +135,7 @@ struct WaitingTests {
     }
 
     @Test(
-        "a random program of writers and rotations: the unread figure is true once all is quiet",
+        "with random writers and rotations the unread figure is right once all is quiet",
         arguments: 1...12)
     func unreadIsTrue(seed: UInt64) async throws {
         let spool = try SpoolHarness()

@@ -44,8 +44,7 @@ struct ZerosTests {
         }
     }
 
-    @Test(
-        "a file that is cut to nothing and filled with zeros, again and again while it is read, ends nobody")
+    @Test("a file that is repeatedly truncated and filled with zeros while it is read stops nothing")
     func cutToNothing() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -64,7 +63,7 @@ struct ZerosTests {
         await reader.stop()
     }
 
-    @Test("lines that are written into mapped memory are read once, whole", arguments: [true, false])
+    @Test("lines written into mapped memory are read once, as a whole", arguments: [true, false])
     func mapped(isWatching: Bool) async throws {
         let seed = Seeds.one(4)
         var random = SplitMix64(seed: seed)
@@ -103,7 +102,7 @@ struct ZerosTests {
         await again.stop()
     }
 
-    @Test("a line feed that comes late ends the line, however long it has waited before zeros")
+    @Test("a late line feed ends the line, however long it has waited before zeros")
     func waits() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -123,7 +122,7 @@ struct ZerosTests {
         #expect(spool.queue.quarantined.isEmpty)
     }
 
-    @Test("zeros between lines are passed over and counted, and the lines after them are read")
+    @Test("zeros between lines are skipped and counted, and the lines after them are read")
     func inside() async throws {
         let spool = try SpoolHarness()
         // As after copy-and-truncate of a file that its writer does not append to.
@@ -138,7 +137,7 @@ struct ZerosTests {
         #expect(spool.log.messages.filter { $0.text == "zeros in a file are skipped" }.count == 1)
     }
 
-    @Test("what is written behind zeros first does not have them passed over while they may be filled")
+    @Test("content written after zeros does not make them skipped while they may still be filled")
     func filledLater() async throws {
         let spool = try SpoolHarness()
         let path = "\(spool.path)/x.log"
@@ -160,7 +159,7 @@ struct ZerosTests {
         await reader.stop()
     }
 
-    @Test("a file of zeros that nobody has open wakes nobody")
+    @Test("a file of zeros that nobody has open wakes nothing")
     func idle() async throws {
         let spool = try SpoolHarness()
         let file = try MappedFile("\(spool.path)/x.log", length: 1 << 20)
