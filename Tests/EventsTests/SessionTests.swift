@@ -368,7 +368,7 @@ struct SessionTests {
     }
 
     @Test(
-        "ac21: automatic: neither a start_session event nor the command starts a session; off: there is none")
+        "ac21: automatic: neither a start_session event nor the command starts a session; off: nothing does")
     func ac21_automaticIgnoresStarts() {
         var reading = SessionReading(.automatic)
         let id = reading.read().session

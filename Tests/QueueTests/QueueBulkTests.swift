@@ -172,7 +172,7 @@ struct QueueBulkTests {
     }
 
     @Test(
-        "if quarantined lines fill pages badly, the oldest are deleted early, and commits go on",
+        "if quarantined lines fill pages badly, the oldest are deleted early, and commits continue",
         arguments: [WhenFull.wait, .evict])
     func badlyFilledPages(whenFull: WhenFull) async throws {
         let fixture = try QueueFixture(in: "/dev/shm")

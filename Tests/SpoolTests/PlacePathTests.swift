@@ -110,7 +110,7 @@ struct PlacePathTests {
         await reader.stop()
     }
 
-    @Test("a link to the agent's own directories, or to another place, is not followed, whoever made it")
+    @Test("a link to the agent's own directories, or to another place, is never followed")
     func turnedToWhatIsRead() async throws {
         let spool = try SpoolHarness()
         for name in ["log", "own", "own/ann", "bob", "bob/log"] { make(spool, name, owner: Self.ann) }

@@ -75,7 +75,7 @@ struct Complaints {
         return withZeros.insert(path).inserted
     }
 
-    // MARK: Files that were written anew
+    // MARK: Files that were rewritten
 
     /// Whether a rewritten file that is sent again may be logged: at most one an hour, because a program that
     /// rewrites its log does so all the time.
