@@ -44,7 +44,7 @@ public struct Settings: SettingsSection {
     package var limits = LimitSettings()
     /// `[dispatch]`: when batches are sent, and how large they are; a destination can have its own.
     package var dispatch = DispatchSettings()
-    /// `[queue]`: size and age of what waits.
+    /// `[queue]`: size and age of waiting events.
     package var queue = QueueSettings()
     /// `[retry]`: waits after failures.
     package var retry = RetrySettings()

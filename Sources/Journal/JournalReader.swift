@@ -236,7 +236,8 @@ package actor JournalReader: LoopActor {
     ) throws(JournalError) {
         let before = piece.place.sequences?[sequence.id]
         // All files of this machine have one clock, so everything up to the newest entry of any file has been
-        // seen in this sequence too. It is asked for before reading: what comes meanwhile is not seen.
+        // seen in this sequence too. It is asked for before reading: entries that arrive meanwhile are not
+        // seen.
         let until = options.directory == nil ? open.handle.times?.until : sequence.handle.times?.until
         let (looked, entries) = (piece.looked, piece.entries)
         var last = before?.seenUntil ?? Timestamp(nanoseconds: 0)

@@ -76,8 +76,8 @@ struct LogPipe: ~Copyable {
         push()
     }
 
-    /// Writes what waits, as far as possible. The report of suppressed lines waits until half of the buffer
-    /// is free, so that it does not suppress further lines.
+    /// Writes waiting bytes, as far as possible. The report of suppressed lines waits until half of the
+    /// buffer is free, so that it does not suppress further lines.
     mutating func flush(told: (Int) -> [UInt8]) {
         if !waiting.isEmpty {
             push()
@@ -89,7 +89,7 @@ struct LogPipe: ~Copyable {
         }
     }
 
-    /// Writes what waits until the descriptor accepts no more.
+    /// Writes waiting bytes until the descriptor accepts no more.
     private mutating func push() {
         var done = 0
         while done < waiting.count {

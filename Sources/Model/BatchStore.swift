@@ -5,8 +5,8 @@ public import EventLoops
 /// Each call is durable when it returns, unless it says otherwise, and its changes are in the published
 /// summaries by then.
 public protocol BatchStore: Sendable {
-    /// Leases up to `count` batches of a lane: first free ones, as `request.free` and `request.except`
-    /// say, then new ones formed from what waits.
+    /// Leases up to `count` batches of a lane: first free ones, as `request.free` and `request.except` say,
+    /// then new ones formed from waiting events.
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
 
     /// Leases a batch again that was given back. Nil if it is gone, or waits for another destination

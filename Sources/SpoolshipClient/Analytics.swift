@@ -61,7 +61,7 @@ public enum Analytics {
         }
     }
 
-    /// Writes what waits, and ends the shared client. Another one may be started afterwards.
+    /// Writes gathered events, and ends the shared client. Another one may be started afterwards.
     ///
     /// - Throws: `notStarted`, or as `flush`.
     public static func stop(timeout: Duration = .seconds(5)) throws(AnalyticsError) {

@@ -61,8 +61,8 @@ public final class AnalyticsClient: Sendable {
     }
 
     deinit {
-        // The writing thread keeps itself alive until it has written what waits; there is no caller left for
-        // an error.
+        // The writing thread keeps itself alive until it has written the gathered events; there is no caller
+        // left for an error.
         try? writer.close(timeout: .zero)
     }
 
@@ -139,7 +139,7 @@ public final class AnalyticsClient: Sendable {
         try writer.flush(timeout: timeout)
     }
 
-    /// Writes what waits, and ends the client; later events throw `closed`.
+    /// Writes gathered events, and ends the client; later events throw `closed`.
     ///
     /// - Parameter timeout: default 5 s.
     /// - Throws: `timedOut`, or why writing fails; the thread then keeps trying.

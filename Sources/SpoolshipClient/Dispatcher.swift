@@ -94,7 +94,7 @@ final class Dispatcher: Sendable {
             : DispatchReport(result: .noData, confirmedBy: .queue, reason: "empty")
     }
 
-    /// Asks the agent to send what waits; nil if this app may not ask, or no agent runs.
+    /// Asks the agent to send waiting events; nil if this app may not ask, or no agent runs.
     private func send(_ socket: AgentSocket, until deadline: Int64) -> DispatchReport? {
         do throws(AgentSocket.Failure) {
             return DispatchReport(

@@ -2,8 +2,8 @@ internal import EventLoops
 internal import Spool
 internal import Synchronization
 
-/// Measures what waits in the spool while nothing is read because no destination is configured: then there is
-/// no reader with figures. From any thread.
+/// Measures the backlog in the spool while nothing is read because no destination is configured: then there
+/// is no reader with figures. From any thread.
 final class UnreadSpool: Sendable {
     /// How long a measurement is valid, because it lists the whole directory.
     private static let patience: Duration = .seconds(5)

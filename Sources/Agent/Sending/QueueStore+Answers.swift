@@ -33,7 +33,7 @@ extension QueueStore {
         case .nothing(.walPinned):
             let reader = state.walReader ?? "a reader outside"
             obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
-        // `failure` above has said it already.
+        // `failure` above has reported it.
         case .nothing(.notWritable), .nothing(.outOfReach): break
         }
         return obstacles

@@ -37,7 +37,8 @@ struct DestinationTroubles: Sendable {
         return "\(failing.count) of \(HumanText.plural(configured, "destination")) \(verb): \(names)\(others)"
     }
 
-    /// A sentence for each failing destination that no obstacle names: the reason, and what waits.
+    /// A sentence for each failing destination that no obstacle names: the reason, and the number of waiting
+    /// events.
     ///
     /// - Parameter reason: why the destination is in its state, and since when.
     func sentences(reason: (StatusReport.Destination) -> String) -> [String] {

@@ -4,7 +4,7 @@ internal import Model
 
 /// The state of a destination in one or a few lines.
 extension StatusText {
-    /// The line of a destination: name, state, what waits.
+    /// The line of a destination: name, state and backlog.
     func destinationLine(_ destination: StatusReport.Destination) -> String {
         let style: Style =
             switch destination.state {

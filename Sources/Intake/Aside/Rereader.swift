@@ -203,7 +203,8 @@ package actor Rereader: LoopActor {
             while true {
                 taken += await intake.takeAside(
                     line[taken...], from: source, at: record.offset + Int64(taken))
-                // The line or its function calls need a commit of their own: commit what came before.
+                // The line or its function calls need their own commit, so commit the lines before them
+                // first.
                 guard taken < line.count, !done.isEmpty || taken > 0 else { break }
                 count += try await store(intake, &done, mark)
             }

@@ -97,8 +97,8 @@ extension NATSClient {
 
     // MARK: Events
 
-    /// Reads what has arrived, handles complete operations, and sends what waits. An end of the connection
-    /// counts after the operations before it, which may be acknowledgements.
+    /// Reads what has arrived, handles complete operations, and sends waiting output. An end of the
+    /// connection counts after the operations before it, which may be acknowledgements.
     private func linkIsReady(_ id: UInt64, _ ready: EventLoop.Readiness) {
         guard let link = links[id] else { return }
         var end: Failure?

@@ -2,9 +2,9 @@ internal import EventLoops
 public import Model
 
 extension QueueStore {
-    /// Leases a lane's next batches: free batches that are not in `request.except`, then batches formed
-    /// from what waits. Full chunks are leased as they are stored. Once something has to be written,
-    /// one transaction forms all remaining batches.
+    /// Leases a lane's next batches: free batches that are not in `request.except`, then batches formed from
+    /// waiting events. Full chunks are leased as they are stored. Once something has to be written, one
+    /// transaction forms all remaining batches.
     ///
     /// The answer's `failure` is `misuse` for limits below one, `closed`, or why a write failed.
     public func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {

@@ -125,8 +125,8 @@ struct Eraser {
         }
     }
 
-    /// Replaces a row with what stays of it. The batch of a row that loses nothing keeps its id,
-    /// because its bytes are the same.
+    /// Replaces a row with its remaining events. The batch of a row that loses nothing keeps its id, because
+    /// its bytes are the same.
     private func replace(
         _ row: DeliveryRow, by rest: DeliveryRow, _ lane: Int, in transaction: inout Transaction
     ) throws(QueueError) {

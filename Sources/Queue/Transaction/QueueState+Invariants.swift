@@ -82,8 +82,8 @@ extension Lane {
 }
 
 extension Ledger {
-    /// Difference between what came into the queue and what left it or is queued; 0 if the ledger
-    /// balances.
+    /// Difference between the events that entered the queue and those that left it or are queued; 0 if the
+    /// ledger balances.
     fileprivate var imbalance: Int {
         accepted + retried - acknowledged - deadLettered - evicted - expired - discarded - lost - queued
     }

@@ -1,6 +1,6 @@
 internal import Model
 
-// Makes batches of what waits.
+// Makes batches of waiting events.
 extension Transaction {
     /// Leases the lane's next batch; nil if nothing waits.
     mutating func form(_ request: LeaseRequest, _ lane: Int) throws(QueueError) -> Batch? {

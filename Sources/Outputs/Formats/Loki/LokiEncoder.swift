@@ -69,8 +69,8 @@ package struct LokiEncoder: BatchEncoder {
     /// Rejects entries that are too old, or out of order even in streams by hour: the events are at fault,
     /// not the destination.
     ///
-    /// Loki stores the other entries of such a request. They are sent once more all the same, without the
-    /// refused ones: the answer may name one reason of several, and Loki keeps a repeated entry only once.
+    /// Loki stores the other entries of such a request. They are still sent again, without the refused ones:
+    /// the answer may name one reason of several, and Loki keeps a repeated entry only once.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
