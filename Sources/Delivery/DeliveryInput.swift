@@ -15,8 +15,7 @@ enum DeliveryInput: Sendable {
     case settled(AttemptID, [BatchHeader]?)
     /// The time that `wakeAt` gave is reached.
     case timer
-    /// Send the events that wait now, to one destination or all (nil). Without an id no client waits for the
-    /// result.
+    /// Send what waits now, to one destination or all (nil). Without an id no client waits for the result.
     case dispatch(CommandID?, DestinationName?)
     /// Send until nothing is left, or until the timeout; to one destination or all (nil).
     case drain(CommandID, DestinationName?, timeout: Duration)

@@ -5,7 +5,7 @@ internal import Model
 // waits as a push of each destination, reports each request, and ends when every push has ended.
 extension DeliveryMachine {
     /// Begins a drain (with a timeout) or a dispatch (without one). A timeout of zero starts no request and
-    /// only reports the backlog.
+    /// only reports what waits.
     mutating func begin(_ id: CommandID?, _ name: DestinationName?, timeout: Duration? = nil, at now: Moment)
     {
         let names = (name.map { [$0] } ?? destinations.keys).filter {

@@ -24,7 +24,7 @@ final class SpoolWriter: @unchecked Sendable {
     private var oldest: Int64?
     /// How long lines gather, in nanoseconds; 0 does not gather.
     private var interval: Int64 = 0
-    /// Whether gathered events are to be made visible to the agent now, whatever the interval.
+    /// Whether what waits is to be written for the agent to see now, whatever the interval.
     private var isUrgent = false
     /// Whether the append file is to be finished: the agent removes a finished file when it has read it,
     /// which tells `dispatch` that its events are queued.
@@ -184,7 +184,7 @@ final class SpoolWriter: @unchecked Sendable {
     /// Whether events are accepted. An earlier process of this name may have set it.
     func whetherEnabled() -> Bool { monitor.sync { isEnabled } }
 
-    /// Writes gathered events, and ends the thread.
+    /// Writes what waits, and ends the thread.
     ///
     /// - Throws: `timedOut`, or why writing fails; the thread keeps trying.
     func close(timeout: Duration) throws(AnalyticsError) {

@@ -84,7 +84,7 @@ extension HTTPServer {
         return HTTPAnswerHead.bytes(response, length: body.count, closes: true, at: time) + body
     }
 
-    /// Sends waiting output, and continues with the next request once the answer is out. For a stream, wakes
+    /// Sends what waits, and continues with the next request once the answer is out. For a stream, wakes
     /// its writer when half of the bound is free.
     func flush(_ id: UInt) {
         guard let connection = connections[id], connection.phase == .writing else { return }

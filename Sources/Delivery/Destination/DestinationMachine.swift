@@ -7,12 +7,12 @@ internal import Model
 /// that. So there is no timer for a single batch that could be lost: only a wrong condition could stall a
 /// lane. The machine reads no clock and draws random numbers from a seed that it is given.
 ///
-/// The state is in parts that do not know of each other: `views` (the events waiting in the queue),
-/// `attempts` (what is on its way), `kept` (batches between attempts), `standing` (may anything be sent),
-/// `blame` (whose fault a failure is), `turns` (what is next, and the rate), `pushing` (commands). The
-/// extensions connect them: +Starting and +Choosing begin attempts, +Leasing takes batches from the queue,
-/// +Outcomes and +Rejections treat answers, +Doubts tries what is likely to pass while rejected events or the
-/// destination may be at fault.
+/// The state is in parts that do not know of each other: `views` (what waits in the queue), `attempts` (what
+/// is on its way), `kept` (batches between attempts), `standing` (may anything be sent), `blame` (whose fault
+/// a failure is), `turns` (what is next, and the rate), `pushing` (commands). The extensions connect them:
+/// +Starting and +Choosing begin attempts, +Leasing takes batches from the queue, +Outcomes and +Rejections
+/// treat answers, +Doubts tries what is likely to pass while rejected events or the destination may be at
+/// fault.
 ///
 /// The rules follow the upload channel of App Center's SDK (batches, retries, pauses) and the dispatch of
 /// Google Analytics' SDKs (intervals, commands).
@@ -278,7 +278,7 @@ struct DestinationMachine: Sendable {
 
 /// What commands make the destination do (see `Pushing`).
 extension DestinationMachine {
-    /// A command wants waiting events sent now; a drain also those that arrive meanwhile.
+    /// A command wants what waits to be sent now; for a drain also what comes.
     ///
     /// A person's or an app's command ends every wait once: retries, batches that are set aside, a
     /// Retry-After. Otherwise `dispatch` would send a repaired receiver nothing. What follows depends on its

@@ -4,14 +4,14 @@ public import Model
 /// What people, signals and other modules ask of delivery: of one destination, or of all (nil). A name that
 /// is not configured throws `unknownDestination`.
 extension DeliveryDriver {
-    /// Sends the events that wait now and returns at once; the interval stays as it is.
+    /// Sends what waits now and returns at once; the interval stays as it is.
     public func dispatch(to destination: DestinationName? = nil) throws(DeliveryError) {
         try check(destination)
         handle(.lanes(summaries()), .dispatch(nil, destination))
     }
 
-    /// Sends the events that wait now and reports how each request ended. Automatic sending stops meanwhile,
-    /// so that only these requests count.
+    /// Sends what waits now and reports how each request ended. Automatic sending stops meanwhile, so that
+    /// only these requests count.
     ///
     /// Cancelling the task (its client is gone) restores automatic sending; requests in flight end normally.
     public func dispatchAndWait(
@@ -23,7 +23,7 @@ extension DeliveryDriver {
 
     /// Sends until nothing is left, an error occurs or time runs out; cancelled like `dispatchAndWait`.
     ///
-    /// - Parameter timeout: how long new requests are begun; zero begins none and reports the backlog.
+    /// - Parameter timeout: how long new requests are begun; zero begins none and reports what waits.
     public func drain(
         timeout: Duration, to destination: DestinationName? = nil, report: @escaping Report = { _ in }
     ) async throws(DeliveryError) -> CommandResult {

@@ -84,7 +84,7 @@ public actor DeliveryDriver: LoopActor {
     ///   - senders: the sender of each destination.
     ///   - switches: what `persist` was given in earlier runs.
     ///   - isEnabled: whether collection is enabled.
-    ///   - summaries: the backlog, as the queue has published it; called on the delivery loop.
+    ///   - summaries: what waits, as the queue has published it; called on the delivery loop.
     ///   - countLate: called only for batches with a late event; by default all events of such a batch count.
     ///   - persist: makes a switch durable; called in order, one at a time.
     public init(

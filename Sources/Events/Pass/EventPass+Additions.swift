@@ -44,9 +44,9 @@ extension EventPass {
         self.lookup = lookup
     }
 
-    /// Finds the event's address: a string member of the event itself, otherwise of its properties; the last
-    /// one of several. If the settings say that the address does not travel, the member is taken out here,
-    /// and a property by the caller.
+    /// Finds the event's address: a string member of the event itself, otherwise of its properties; of
+    /// several properties the last one. If the settings say that the address does not travel, the member is
+    /// taken out here, and a property by the caller.
     @inline(never)
     mutating func findAddress() {
         address = nil

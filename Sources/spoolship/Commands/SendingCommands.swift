@@ -7,7 +7,7 @@ extension Command {
     /// The option of commands that can be for one destination only.
     private static let destination = Option("destination NAME", "only this destination; default all")
 
-    /// Sends waiting events, without changing the interval. Without `--wait` it returns at once, so hooks and
+    /// Sends what waits, without changing the interval. Without `--wait` it returns at once, so hooks and
     /// cron jobs may call it.
     static let dispatch = Command(
         name: "dispatch", summary: "sends what is queued now",

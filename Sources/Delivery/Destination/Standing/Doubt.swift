@@ -44,8 +44,8 @@ struct Doubt: Sendable, Equatable {
 
     /// The lane in which the next new event is to be of another app; nil if it may be of any.
     ///
-    /// Every other new event is of another app, and the lanes alternate. Searching waiting events costs the
-    /// queue milliseconds; so until the destination counts as held, it is done once for the new events.
+    /// Every other new event is of another app, and the lanes alternate. Searching what waits costs the queue
+    /// milliseconds; so until the destination counts as held, it is done once for the new events.
     ///
     /// - Parameter lanes: lanes with new events, critical before normal.
     mutating func laneOfOtherApp(_ lanes: [Priority]) -> Priority? {
