@@ -300,7 +300,7 @@ struct LimitTests {
             }
             most = max(most, reading.pass.nameCounts.count)
         }
-        #expect(most <= EventPass.mostApps)
+        #expect(most <= PassMemory.mostApps)
         // Whoever was read all along is not.
         #expect(reading.pass.nameCounts["shop"]?.names == 1)
         #expect(kept == Set(reading.pass.nameCounts.keys.map { "names/\($0)" }))

@@ -48,7 +48,7 @@ struct Reading: ~Copyable {
         defer { block.deallocate() }
         block.initialize(from: bytes, count: bytes.count)
         let verdict = pass.read(block, from: 0, to: bytes.count)
-        severity = verdict.kind == .accepted ? pass.state.flatMap { pass.severity($0) } : nil
+        severity = verdict.kind == .accepted ? pass.block.state.flatMap { pass.severity($0) } : nil
         guard verdict.kind == .accepted else { return (verdict, nil) }
         pass.write(into: &buffer)
         return (verdict, Array(buffer.bytes))

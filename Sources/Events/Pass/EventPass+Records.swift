@@ -21,45 +21,47 @@ extension EventPass {
     /// quarantined for its time: times beyond `newest` are passed over in the search.
     @inline(never)
     mutating func judgeRecord(_ next: Int) -> Verdict {
-        isRecord = true
-        otherIDName = nil
-        guard let state else { return verdict(.quarantined, next) }
-        if state.settings.isJournal, withheld != .none, isWithheldEntry() { return withhold(next) }
+        draft.isRecord = true
+        draft.otherIDName = nil
+        guard let state = block.state else { return verdict(.quarantined, next) }
+        if state.settings.isJournal, lines.withholding.texts != .none, isWithheldEntry() {
+            return judge(lines.withheld(next))
+        }
         counts.records += 1
-        if !scanner.replaced.isEmpty {
+        if !lines.scanner.replaced.isEmpty {
             removeReplacedAddresses()
         }
-        wanted = [.app, .country, .device, .observedAt, .id, .filePath]
-        if let slot = state.filePathSlot, scanner.has(slot: slot) {
-            wanted.remove(.filePath)
+        draft.wanted = [.app, .country, .device, .observedAt, .id, .filePath]
+        if let slot = state.filePathSlot, lines.scanner.has(slot: slot) {
+            draft.wanted.remove(.filePath)
         }
-        name = recordName(state)
+        let name = recordName(state)
+        draft.name = name
         let time = recordTime(state)
-        let priority = judged(kind == .event && scanner.has(.priority) ? ownPriority(.other) : nil, name)
-        if time < oldest {
+        let priority = judged(
+            block.kind == .event && lines.scanner.has(.priority) ? ownPriority(.other) : nil, name)
+        if time < block.oldest {
             return Verdict(
                 kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
         }
-        if state.addsSeverity, scanner.present & state.severityBit == 0, let severity = severity(state) {
-            addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
+        if state.addsSeverity, lines.scanner.present & state.severityBit == 0, let severity = severity(state)
+        {
+            draft.addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
         }
         // The pod comes from the file's name. A record that says one itself keeps it.
-        if !wrapping.pod.isEmpty, !has("kubernetes") {
-            if !front.isEmpty {
-                front.append(.comma)
-            }
-            front += wrapping.pod
+        if !lines.wrapping.pod.isEmpty, !has("kubernetes") {
+            draft.addFront(member: lines.wrapping.pod)
         }
-        if hasAddress {
+        if address.isWanted {
             findAddress()
-            if options.removesAddress, hasAddressProperty {
+            if address.removesProperty {
                 removeAddressProperty()
             }
         }
-        if scanner.present & Additions.ofRecords != 0 {
+        if lines.scanner.present & Additions.ofRecords != 0 {
             ownMembersOfRecord()
         }
-        if hasAddress {
+        if address.isWanted {
             lookUpCountry()
         }
         return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: false, next: next)
@@ -68,7 +70,7 @@ extension EventPass {
     /// Whether the message of a journal's entry is a text that must not leave. Streams are distinguished by
     /// the process: entries of all processes come from one journal.
     private mutating func isWithheldEntry() -> Bool {
-        let entry = scanner.open..<scanner.close + 1
+        let entry = lines.scanner.open..<lines.scanner.close + 1
         func text(_ name: StaticString) -> [UInt8] {
             guard let value = member(Array("\(name)".utf8), of: entry), base[value.lowerBound] == .quote
             else {
@@ -84,34 +86,34 @@ extension EventPass {
         // An entry whose message was a JSON object has this member. Rules find its members by their names, so
         // it is withheld only if an earlier entry of the process ended before a value.
         guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else {
-            return unfinished.remove(process) != nil && withheld == .members
+            return lines.withholding.hidesValue(of: process)
         }
         let isPiece =
             ["line-max", "rest"].contains(String(decoding: text("_LINE_BREAK"), as: UTF8.self))
             || !text("truncated_member").isEmpty
         return text("message").withUnsafeBufferPointer {
-            note($0, endsBeforeValueOf: process)
-            return withheld.include($0, isPiece: isPiece)
+            lines.withholding.note($0, endsBeforeValueOf: process)
+            return lines.withholding.texts.include($0, isPiece: isPiece)
         }
     }
 
     /// Keeps the record's members that have the names of additions; the additions give way. Only `app` is
     /// replaced if others than the app may have written the record.
     private mutating func ownMembersOfRecord() {
-        for (name, addition) in EventPass.givingWay where scanner.has(name) {
-            if isNull(scanner.member(name)) {
-                remove(scanner.member(name))
+        for (name, addition) in EventPass.givingWay where lines.scanner.has(name) {
+            if lines.isNull(lines.scanner.member(name)) {
+                takeOut(lines.scanner.member(name))
             } else if name == .id {
-                otherIDName = has("record_id") ? .spoolshipID : .recordID
+                draft.otherIDName = has("record_id") ? .spoolshipID : .recordID
             } else {
-                wanted.remove(addition)
+                draft.wanted.remove(addition)
             }
         }
-        guard scanner.has(.app) else { return }
-        if isShared || isNull(scanner.member(.app)) {
-            ownApp(scanner.member(.app))
+        guard lines.scanner.has(.app) else { return }
+        if block.isShared || lines.isNull(lines.scanner.member(.app)) {
+            ownApp(lines.scanner.member(.app))
         } else {
-            wanted.remove(.app)
+            draft.wanted.remove(.app)
         }
     }
 
@@ -125,19 +127,21 @@ extension EventPass {
     /// The record's name: from the first usable member that the settings list, otherwise the app's default.
     /// The name is added unless the record has a member `name`, which is data.
     private mutating func recordName(_ state: AppState) -> UnsafeBufferPointer<UInt8> {
-        if scanner.present & state.nameCandidates.mask != 0, let name = nameElsewhere(state) { return name }
-        let member = scanner.member(.name)
-        if kind == .event, scanner.has(.name), !isNull(member) {
+        if lines.scanner.present & state.nameCandidates.mask != 0, let name = nameElsewhere(state) {
+            return name
+        }
+        let member = lines.scanner.member(.name)
+        if block.kind == .event, lines.scanner.has(.name), !lines.isNull(member) {
             counts[.unusableName] += 1
         }
-        if !scanner.has(.name) || isNull(member) {
-            if scanner.has(.name) {
-                remove(member)
+        if !lines.scanner.has(.name) || lines.isNull(member) {
+            if lines.scanner.has(.name) {
+                takeOut(member)
             }
-            front += state.defaultNameMember
+            draft.addFront(member: state.defaultNameMember)
         }
         // Without `"name":` and its quotes.
-        return keptName(state.defaultNameMember[8..<state.defaultNameMember.count - 1])
+        return draft.keptName(state.defaultNameMember[8..<state.defaultNameMember.count - 1])
     }
 
     /// The name from the listed members; nil if none of them holds a usable one.
@@ -148,19 +152,19 @@ extension EventPass {
             else { continue }
             addName(value)
             let text = UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2)
-            return text.contains(.backslash) ? keptName(JSONString.decoded(text)[...]) : text
+            return text.contains(.backslash) ? draft.keptName(JSONString.decoded(text)[...]) : text
         }
         return nil
     }
 
     /// Adds the name that was found in another member, unless the record has a `name`, which is data.
     private mutating func addName(_ value: Range<Int>) {
-        if scanner.has(.name) {
-            guard isNull(scanner.member(.name)) else { return }
-            remove(scanner.member(.name))
+        if lines.scanner.has(.name) {
+            guard lines.isNull(lines.scanner.member(.name)) else { return }
+            takeOut(lines.scanner.member(.name))
         }
         let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
-        addFront("name") { $0 += text }
+        draft.addFront("name") { $0 += text }
     }
 
     // MARK: The time
@@ -169,47 +173,55 @@ extension EventPass {
     /// of observation. It is added as `timestamp` if the record has none, and replaces a `timestamp` that is
     /// not RFC 3339.
     private mutating func recordTime(_ state: AppState) -> Timestamp {
-        guard scanner.present & state.timeCandidates.mask != 0,
+        guard lines.scanner.present & state.timeCandidates.mask != 0,
             let (time, place, isUsual, _) = foundTime(state)
         else {
-            if let outerTime {
-                let timestamp = scanner.member(.timestamp)
-                if scanner.has(.timestamp), isNull(timestamp) {
-                    remove(timestamp)
+            if let outerTime = lines.outerTime {
+                let timestamp = lines.scanner.member(.timestamp)
+                if lines.scanner.has(.timestamp), lines.isNull(timestamp) {
+                    takeOut(timestamp)
                 }
-                if !scanner.has(.timestamp) || isNull(timestamp) {
+                if !lines.scanner.has(.timestamp) || lines.isNull(timestamp) {
                     addTimestamp(outerTime)
                 }
                 return outerTime
             }
             counts[.noTime] += 1
-            return now
+            return block.now
         }
-        let timestamp = scanner.member(.timestamp)
-        if !scanner.has(.timestamp) {
+        let timestamp = lines.scanner.member(.timestamp)
+        if !lines.scanner.has(.timestamp) {
             addTimestamp(time)
-        } else if isNull(timestamp) {
-            remove(timestamp)
+        } else if lines.isNull(timestamp) {
+            takeOut(timestamp)
             addTimestamp(time)
         } else if !isUsual, place.lowerBound == timestamp.value {
             // The same time in the form that every receiver reads.
-            replace(place, with: [.quote] + timeWriter.text(of: time) + [.quote])
+            draft.replace(place, with: [.quote] + tools.timeWriter.text(of: time) + [.quote])
         }
         return time
+    }
+
+    /// Adds `timestamp` with a time that was found in another member or in a wrapper.
+    private mutating func addTimestamp(_ time: Timestamp) {
+        let text = tools.timeWriter.text(of: time)
+        draft.addFront("timestamp") { $0 += [.quote] + text + [.quote] }
     }
 
     /// The time of an event that has no `timestamp`: from the members that may hold a record's time,
     /// otherwise the time of observation.
     @inline(__always)
     mutating func timeElsewhere() -> Timestamp {
-        guard let state, scanner.present & state.timeCandidates.mask != 0 else { return now }
+        guard let state = block.state, lines.scanner.present & state.timeCandidates.mask != 0 else {
+            return block.now
+        }
         return addedTime(state)
     }
 
     /// The time of an event from another member than `timestamp`; the event gets it as `timestamp`.
     @inline(never)
     private mutating func addedTime(_ state: AppState) -> Timestamp {
-        guard let found = foundTime(state) else { return now }
+        guard let found = foundTime(state) else { return block.now }
         addTimestamp(found.time)
         return found.time
     }
@@ -223,7 +235,7 @@ extension EventPass {
         // By index: a copy of a candidate would count references for each record.
         for index in state.timeCandidates.paths.indices {
             guard let value = value(at: index, of: state.timeCandidates), let found = time(at: value, state),
-                found.time >= EventPass.earliest, found.time <= newest
+                found.time >= EventPass.earliest, found.time <= block.newest
             else { continue }
             return (found.time, value, found.isUsual, index)
         }
@@ -237,10 +249,10 @@ extension EventPass {
         switch text[0] {
         case .quote:
             let inner = UnsafeBufferPointer(rebasing: text[1..<text.count - 1])
-            if let time = times.parse(inner) { return (time, true) }
+            if let time = tools.times.parse(inner) { return (time, true) }
             if let time = TimestampText.parseNumber(inner) ?? TimestampText.parseLoosely(
                 inner, in: state.zone)
-                ?? TextTime.parse(inner, zone: state.zone, now: now)
+                ?? TextTime.parse(inner, zone: state.zone, now: block.now)
             {
                 return (time, false)
             }
@@ -295,7 +307,7 @@ extension EventPass {
     /// The first known severity among the candidates, and the candidate's index. Values of more than 34 bytes
     /// are not severities.
     private mutating func foundSeverity(_ state: AppState) -> (severity: Severity, candidate: Int)? {
-        guard scanner.present & state.levelCandidates.mask != 0 else { return nil }
+        guard lines.scanner.present & state.levelCandidates.mask != 0 else { return nil }
         for index in state.levelCandidates.paths.indices {
             guard let value = value(at: index, of: state.levelCandidates), value.count <= 34 else { continue }
             let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
@@ -312,8 +324,8 @@ extension EventPass {
     /// Whether the record is in Graylog's extended log format, by its member `version`: there the numbers in
     /// `level` are syslog's.
     private func isGELF(_ state: AppState) -> Bool {
-        guard let slot = state.versionSlot, scanner.has(slot: slot) else { return false }
-        let found = scanner.members[slot]
+        guard let slot = state.versionSlot, lines.scanner.has(slot: slot) else { return false }
+        let found = lines.scanner.members[slot]
         let length = found.end - found.value
         guard length == 5, base[found.value] == .quote else { return false }
         let text = UnsafeBufferPointer(start: base + found.value + 1, count: length - 2)
@@ -323,11 +335,11 @@ extension EventPass {
     /// What was found in the line that was accepted last, and in which members: for `check`, which explains
     /// it to a person.
     public mutating func findings() -> LineFindings {
-        guard let state else { return LineFindings() }
+        guard let state = block.state else { return LineFindings() }
         let severity = foundSeverity(state)
         return LineFindings(
             timeMember: foundTime(state).map { state.timeCandidates.paths[$0.candidate].name }
-                ?? (outerTime == nil ? nil : "the container's runtime"),
+                ?? (lines.outerTime == nil ? nil : "the container's runtime"),
             level: severity?.severity.level,
             levelMember: severity.map { state.levelCandidates.paths[$0.candidate].name })
     }
@@ -339,8 +351,8 @@ extension EventPass {
     @inline(__always)
     private mutating func value(at index: Int, of candidates: Candidates) -> Range<Int>? {
         let slot = candidates.paths[index].slot
-        guard scanner.has(slot: slot) else { return nil }
-        let found = scanner.members[slot]
+        guard lines.scanner.has(slot: slot) else { return nil }
+        let found = lines.scanner.members[slot]
         var value = found.value..<found.end
         guard !candidates.paths[index].below.isEmpty else { return value }
         for name in candidates.paths[index].below {
@@ -352,7 +364,7 @@ extension EventPass {
 
     /// Whether the record has a member that the scanner does not look for; walks over all members.
     private mutating func has(_ name: String) -> Bool {
-        member(Array(name.utf8), of: scanner.open..<scanner.close + 1) != nil
+        member(Array(name.utf8), of: lines.scanner.open..<lines.scanner.close + 1) != nil
     }
 
     /// The value of a member of the object at these offsets.
@@ -362,12 +374,33 @@ extension EventPass {
 
     // MARK: The address
 
+    /// Finds the address, and takes it out if it must not travel; from the properties the callers take it.
+    @inline(never)
+    mutating func findAddress() {
+        if let member = address.find(lines.scanner) {
+            takeOut(member)
+        }
+    }
+
+    /// Adds the country of the address, if neither the event nor the settings say a country.
+    @inline(never)
+    mutating func lookUpCountry() {
+        guard draft.wanted.contains(.country), !tails.hasCountry, let found = address.country(lines.scanner)
+        else { return }
+        switch found {
+        case .unknown: counts[.unknownAddress] += 1
+        case .known(let country):
+            draft.addFront("country") { $0 += [.quote, country.first, country.second, .quote] }
+        }
+    }
+
     /// Takes out addresses that a later member of the same name replaces: otherwise an address would leave
     /// although the settings remove it. The other repeated members of a record are data and stay.
     private mutating func removeReplacedAddresses() {
-        guard options.removesAddress else { return }
-        for member in scanner.replaced where member.key >= 0 && isAddress(member.key + 1..<keyEnd(member)) {
-            remove(member)
+        guard address.isRemoved else { return }
+        for member in lines.scanner.replaced
+        where member.key >= 0 && AddressFinder.isAddress(member.key + 1..<keyEnd(member), lines.scanner) {
+            takeOut(member)
         }
     }
 
@@ -380,11 +413,11 @@ extension EventPass {
 
     /// Takes all properties with the address's name out.
     private mutating func removeAddressProperty() {
-        let properties = scanner.member(.properties)
+        let properties = lines.scanner.member(.properties)
         var walk = RawWalk(base, from: properties.value, to: properties.end)
         while let found = walk.next() {
-            guard isAddress(found.name) else { continue }
-            remove(
+            guard AddressFinder.isAddress(found.name, lines.scanner) else { continue }
+            takeOut(
                 Member(
                     key: found.name.lowerBound - 1, value: found.value.lowerBound, end: found.value.upperBound
                 ))

@@ -12,13 +12,16 @@
 //
 // Its parts:
 //
-// - `EventPass` (this file): the interface, and what is kept between lines. Its extensions are in the order
-//   in which a line passes them: `+Text` and `+Repair` for lines that are not JSON as they are, `+Verdict`
-//   for the decision, `+Members`, `+Limits` and `+Sessions` for events, `+Records` for records, `+Additions`
-//   and `+Output` for what is written.
+// - `EventPass` (this file): the interface; it calls the parts. `+Events` and `+Records` judge an object.
+// - `LineSource`: from a line to the object that is judged. `+Text` and `+Wrapped` for lines that are not
+//   JSON as they are; `Withholding` for those that must not leave.
+// - `BlockContext`: what holds for all lines of a source.
+// - `LineDraft`: how a line will be written; cleared for each. `AddedTails`: what the lines get.
+// - `LimitKeeper`, `SessionFinder`, `AddressFinder`: limits, sessions and countries; the judges ask them.
+// - `PassMemory`, and `Sessions` in the finder: what is durable together with the events.
 // - `JSONScanner` (Scanning): validates a line and finds the members that matter, sixteen bytes at a time.
 // - `RawWalk` (Scanning): walks over the members of text that was validated before; used by rules, too.
-// - `Sessions`, `DistinctNames`, `EventIDs`, `AppState`: what is remembered of producers and apps.
+// - `DistinctNames`, `EventIDs`, `AppState`: what is remembered of apps.
 // - `WithheldTexts`: the texts that must not leave because tags could not find secrets in them.
 // - `Wrapping`, `WrappedLine`: lines as container runtimes write them.
 // - `TimestampText`, `TimestampReader`, `TimestampWriter`, `Severity`, `CountryCode`: values of members.
@@ -36,7 +39,7 @@
 // - The usual event takes a path without allocation. Rare cases are functions marked `@inline(never)`, so
 //   that they do not make the code of the usual path larger.
 //
-// Begin with `read` and `write` below, then `judge` in `EventPass+Verdict.swift`. Decisions are in DESIGN.md.
+// Begin with `read` and `write` below, then `judge` in `EventPass+Events.swift`. Decisions are in DESIGN.md.
 
 public import EventLoops
 internal import Glibc
@@ -60,150 +63,37 @@ public struct EventPass: ~Copyable {
     /// What is wrong with the line of the last verdict. Valid only after `quarantined` and `refused`; an
     /// accepted line leaves the problem of an earlier one in place.
     public internal(set) var problem: Problem?
-
-    /// Texts that go to the quarantine because tags could not find in them what they hide. Takes effect with
-    /// the next `read`.
-    public var withheld = WithheldTexts.none
-    /// Whether patterns of tags search texts. If so, limits that cut texts allow them instead, from the next
-    /// `begin` on: a pattern would not find a secret of which a limit has cut off one half.
-    public var isSearched = false
-    /// Members that tags hide; nil for none. From the next `begin` on, no name, time or severity is taken
-    /// from them, because a copy of a hidden value would leave the machine under another name.
-    public var hiding: HiddenPaths?
-
-    /// The name of the last event, if its verdict was `accepted`; valid until the next `read`.
-    public internal(set) var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
-
-    /// Scanner of the line that was read last. Its members are offsets from `base`.
-    var scanner: JSONScanner
+    /// The settings in force.
     var options: EventOptions
-    /// Most apps that are remembered. In the drop box that everybody may write to each user may be an app, so
-    /// the number of apps is not under the operator's control.
-    static let mostApps = 1024
-    /// Settings and names of each app that was read, by app.
-    var states: [String: AppState] = [:]
-    /// Number of calls of `begin` so far. The app with the lowest `lastUse` was not read for the longest time
-    /// and is forgotten first.
-    private var uses = 0
 
-    // The source whose lines are read, and what of it each line needs.
-    /// App of the present source; nil before the first `begin`. The fields that follow are copies of what
-    /// each line needs, so that the hot path does not go through the class.
-    var state: AppState?
-    /// Limits of the app; those that cut texts allow them while `isSearched`.
-    var limits = EventLimits()
-    /// Event names that the app has used today; owned by `state`.
-    var names: UnsafeMutablePointer<DistinctNames>?
-    var defaultPriority = Priority.normal
-    /// Whether the event's own `"priority": "critical"` and `"type": "crash"` count.
-    var mayBeCritical = true
-    /// Sessions of the present source.
-    var block = BlockSource()
-    /// Whether any priority rule can fit an event of the app. If not, `rule(for:own:)` is not called.
-    var hasRules = false
-    /// Time of day that `begin` was given: the time of observation of all events until the next `begin`.
-    var now = Timestamp(nanoseconds: 0)
-    /// Events before this time are expired. The least number while the clock is not trusted, and for old
-    /// files.
-    var oldest = Timestamp(nanoseconds: .min)
-    /// Events after this time are quarantined. The greatest number while the clock is not trusted.
-    var newest = Timestamp(nanoseconds: .max)
-
-    /// The kind of the app's lines by its settings. `isRecord` has the kind of the last line.
-    var kind = LineKind.event
-    /// How a container's runtime has wrapped the lines.
-    var wrapping = Wrapping()
-    /// Format of lines of text; nil if the app's lines are JSON or are not parsed.
-    var textFormat: TextFormat?
-    /// Whether lines are neither wrapped nor parsed: `read` then goes straight to the scanner.
-    private var isPlain = true
-    /// The object that a line of text became; `base` points into it until the next line.
-    var textRecord = RecordWriter()
-    /// Absolute path of the file that is read; empty for other sources.
-    var file = ""
-    /// Time at which the container's runtime received the line, from its wrapper; nil if the wrapper has no
-    /// readable time.
-    var outerTime: Timestamp?
-    /// Streams whose last line was a piece of a longer line, or ended before the value of a member. The key
-    /// is the file's producer followed by the stream's name; for a journal it is the process. If tags hide
-    /// something, the next line of such a stream goes to the quarantine: it may be the rest of a hidden
-    /// value, without its name. At most 4,096.
-    var unfinished: Set<[UInt8]> = []
-    /// Name of the append file that is read; empty for drop files.
-    var producer: [UInt8] = []
-    /// Whether others than the app may have written the lines: then a record's `app` member is replaced.
-    var isShared = false
+    // The source whose lines are read.
+    /// What holds for all of its lines.
+    var block = BlockContext()
+    /// Limits of its app.
+    var limiter = LimitKeeper()
+    /// Its sessions, and those of all other producers.
+    var sessions = SessionFinder()
+    /// What its lines get.
+    var tails = AddedTails()
 
     // The line that was read last.
-    /// Memory that the scanner's offsets refer to: the block, or `repaired`, or `textRecord`.
-    var base: UnsafePointer<UInt8>
-    /// Members that `write` adds to the last line.
-    var wanted: Additions = []
-    /// Replacements and removals in the last line; unordered until `copyEdited` sorts them.
-    var edits: [Edit] = []
-    /// Bytes that `edits` insert.
-    var scratch: [UInt8] = []
-    /// Storage of `name` if the name is not in the block byte for byte: it had escapes, was cut, or was
-    /// missing.
-    var nameText = LineBuffer(capacity: 1024)
-    /// `now` of the block whose first cut was noted in `counts.lastCut`; later cuts of the block are only
-    /// counted.
-    var cutNotedAt: Timestamp?
-    /// Verdict for the line if a check fails: `quarantined` or `refused`.
-    var failure = Verdict.Kind.quarantined
-    /// JSON text of members that go before the other additions, without the comma before the first one. At
-    /// most `frontBytes` beside the name and the pod: `maxAddition` counts on it.
-    var front: [UInt8] = []
-    /// Whether the last line was judged as a record. If so, members with our names are its data.
-    public internal(set) var isRecord = false
-    /// Name of the agent's id if the record has an `id` of its own; nil: the agent's id is called `id`.
-    var otherIDName: Tail.OtherIDName?
-    /// Copy of the line that was scanned if the block's bytes could not be: UTF-8 repaired, unwrapped, or
-    /// taken out of a string.
-    var repaired = LineBuffer(capacity: 1024)
-    /// Text of the event's address as offsets from `base`; nil if it has none.
-    var address: Range<Int>?
-    /// Whether the settings name a member that holds an address.
-    var hasAddress = false
-    /// Whether the properties of the last line have a member of that name.
-    var hasAddressProperty = false
+    /// Its bytes, as the scanner has read them.
+    var lines: LineSource
+    /// How it will be written.
+    var draft = LineDraft()
+    /// Where it has an address.
+    var address = AddressFinder()
 
-    /// Reader of RFC 3339 texts; remembers the last date.
-    var times = TimestampReader()
-    /// Writer of RFC 3339 texts; remembers the last second.
-    var timeWriter = TimestampWriter()
-
-    // Added members.
-    var ids = EventIDs()
-    /// Additions to events, rendered once a block.
-    var tail = Tail()
-    /// Additions to records: as `tail`, with the host's name instead of the device, and the file's path.
-    var recordTail = Tail()
-    /// The values that `tail` was made of.
-    var added = AddedMembers()
-
-    // Sessions.
-    /// Sessions of all producers.
-    var sessions = Sessions()
-    /// The `process` or `pid` value of the last event that had one, with its quotes, and its producer's place
-    /// (-1 for none). Events of one process follow each other, so the look-up by key is rarely needed.
-    var processText = LineBuffer(capacity: 128)
-    var processPlace = -1
-
-    // Countries by address.
-    /// Look-up of a country by address; nil without a country database.
-    var lookup: ((String) -> CountryCode?)?
-
-    /// Names that the settings of any app look for, beside those of `MemberName`.
-    private var watched: WatchedNames
+    /// What is kept of each app.
+    private var memory = PassMemory()
+    /// Readers and writers of times, and the maker of ids.
+    var tools = Tools()
 
     /// - Parameter isOfOneApp: whether all lines are of one app. Then the scanner keeps one row of property
     ///   names instead of eight: there may be a pass for each of hundreds of such apps.
     package init(options: EventOptions = EventOptions(), isOfOneApp: Bool = false) {
         self.options = options
-        watched = WatchedNames([])
-        scanner = JSONScanner(nameRows: isOfOneApp ? 1 : NamePlaces.rows)
-        base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
+        lines = LineSource(nameRows: isOfOneApp ? 1 : NamePlaces.rows)
         configure(options)
     }
 
@@ -213,30 +103,55 @@ public struct EventPass: ~Copyable {
     /// the rest holds from the next `begin` on.
     public mutating func configure(_ options: EventOptions) {
         self.options = options
-        let apps = [options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)
-        watched = WatchedNames(apps.flatMap(\.paths))
-        scanner.watch(watched)
-        scanner.addressName = Array(options.addressMember.utf8)
-        hasAddress = !options.addressMember.isEmpty
-        address = nil
-        hasAddressProperty = false
-        for state in states.values { state.configure(options, watched) }
-        wrapping.readsTextMembers = reads(["message", "stream"].map { Array($0.utf8) })
-        wrapping.readingFormats = [:]
+        memory.configure(options)
+        lines.scanner.watch(memory.watched)
+        lines.scanner.addressName = Array(options.addressMember.utf8)
+        address.configure(options)
+        lines.wrapping.readsTextMembers = reads(["message", "stream"].map { Array($0.utf8) })
+        lines.wrapping.readingFormats = [:]
+    }
+
+    /// Texts that go to the quarantine because tags could not find in them what they hide. Takes effect with
+    /// the next `read`.
+    public var withheld: WithheldTexts {
+        get { lines.withholding.texts }
+        set { lines.withholding.texts = newValue }
+    }
+
+    /// Whether patterns of tags search texts. If so, limits that cut texts allow them instead, from the next
+    /// `begin` on: a pattern would not find a secret of which a limit has cut off one half.
+    public var isSearched: Bool {
+        get { lines.withholding.isSearched }
+        set { lines.withholding.isSearched = newValue }
+    }
+
+    /// Members that tags hide; nil for none. From the next `begin` on, no name, time or severity is taken
+    /// from them, because a copy of a hidden value would leave the machine under another name.
+    public var hiding: HiddenPaths? {
+        get { lines.withholding.paths }
+        set { lines.withholding.paths = newValue }
+    }
+
+    /// Sets the look-up of countries by address; nil ends it.
+    ///
+    /// - Parameter lookup: gets the text of an address of either IP version, or any other text of at most 64
+    ///   bytes that an app has written in its place. Returns nil for an address that is not known.
+    public mutating func useCountries(_ lookup: ((_ address: String) -> CountryCode?)?) {
+        address.lookup = lookup
     }
 
     /// Whether any of these members is looked for by some app's settings, or is the address.
     private func reads(_ names: [[UInt8]]) -> Bool {
-        names.contains { watched.slot(of: $0) != nil || options.addressMember.utf8.elementsEqual($0) }
+        names.contains { memory.watched.slot(of: $0) != nil || options.addressMember.utf8.elementsEqual($0) }
     }
 
     /// Whether records of a format have to be scanned, because they may have a member that is looked for.
     /// Patterns of unknown names always are. Remembered for each format until the settings change.
     private mutating func readsMembers(of format: TextFormat) -> Bool {
         let key = ObjectIdentifier(format)
-        if let known = wrapping.readingFormats[key] { return known }
+        if let known = lines.wrapping.readingFormats[key] { return known }
         let found = format.memberNames.map { reads($0) } ?? true
-        wrapping.readingFormats[key] = found
+        lines.wrapping.readingFormats[key] = found
         return found
     }
 
@@ -244,13 +159,13 @@ public struct EventPass: ~Copyable {
     /// stand between them; 0 joins no such pieces. The joined pieces are read before their turn, so the
     /// caller of `read` must not commit while `holdsLines`.
     public var mostBytesAhead: Int {
-        get { wrapping.mostAhead }
-        set { wrapping.mostAhead = newValue }
+        get { lines.wrapping.mostAhead }
+        set { lines.wrapping.mostAhead = newValue }
     }
 
     /// Whether lines behind the last one were already read as parts of a record. A commit at this place would
     /// store the record, and after a restart its later pieces would be read a second time.
-    public var holdsLines: Bool { wrapping.holdsLines }
+    public var holdsLines: Bool { lines.wrapping.holdsLines }
 
     /// Makes a source of lines; cheap once the app is known.
     ///
@@ -264,15 +179,22 @@ public struct EventPass: ~Copyable {
         app: String, isShared: Bool = false, isBackfill: Bool = false,
         using random: inout some RandomNumberGenerator
     ) -> EventSource {
-        EventSource(state: state(of: app, using: &random), isShared: isShared, isBackfill: isBackfill)
+        EventSource(
+            state: memory.state(of: app, options, using: &random), isShared: isShared, isBackfill: isBackfill)
     }
 
-    /// The state of an app; made when the app is first seen.
-    private mutating func state(of app: String, using random: inout some RandomNumberGenerator) -> AppState {
-        if let known = states[app] { return known }
-        let made = AppState(app, seed: random.next(), options, watched)
-        states[app] = made
-        return made
+    /// Starts a new session by command.
+    ///
+    /// - Parameter source: the app. Its session holds for all processes of the app.
+    /// - Returns: false, without a change, unless sessions are manual. After true, `writeSessionStart` is
+    ///   due.
+    public mutating func startSession(
+        _ source: EventSource, at now: Timestamp, isSynchronised: Bool,
+        using random: inout some RandomNumberGenerator
+    ) -> Bool {
+        guard options.session.mode == .manual else { return false }
+        begin(source, at: now, isSynchronised: isSynchronised, using: &random)
+        return sessions.beginByCommand(&tools.ids, &counts, &tails)
     }
 
     // MARK: Memory
@@ -285,43 +207,27 @@ public struct EventPass: ~Copyable {
     public mutating func takeMemory(
         hides: (String) -> (sessions: Bool, names: Bool) = { _ in (false, false) }
     ) -> [String: [UInt8]?] {
-        var memory: [String: [UInt8]?] = [:]
-        for state in states.values {
-            let stores = !hides(state.name).names
-            guard state.names.pointee.isChanged && stores || state.storesNames && !stores else { continue }
-            state.names.pointee.isChanged = false
-            state.storesNames = stores
-            memory.updateValue(stores ? state.names.pointee.saved() : nil, forKey: "names/\(state.name)")
-        }
-        for state in forgetIdleApps() { memory.updateValue(nil, forKey: "names/\(state.name)") }
-        memory.merge(sessions.changes(isHidden: { hides($0).sessions })) { _, new in new }
-        return memory
+        let names = memory.takeNames { hides($0).names }
+        return names.merging(sessions.changes { hides($0).sessions }) { _, new in new }
     }
 
-    /// If there are more than `mostApps`, forgets the apps that were not read for longest until three
-    /// quarters of the bound are left. The next event of a forgotten app starts again, without the names of
-    /// its day. Forgetting in batches keeps the sort rare.
-    private mutating func forgetIdleApps() -> ArraySlice<AppState> {
-        guard states.count > EventPass.mostApps else { return [] }
-        let idle = states.values.sorted { $0.lastUse < $1.lastUse }.dropLast(EventPass.mostApps * 3 / 4)
-        for state in idle { states[state.name] = nil }
-        return idle
-    }
+    /// Forgets sessions whose id or process is found. Call it between two calls of `begin`: the block keeps
+    /// places.
+    public mutating func forgetSessions(_ isFound: ([UInt8]) -> Bool) { sessions.forget(isFound) }
 
     /// Number of different event names of each app in the UTC day in which the app was last read.
-    public var nameCounts: [String: NameCount] {
-        states.mapValues { NameCount(day: $0.names.pointee.day, names: $0.names.pointee.count) }
-    }
+    public var nameCounts: [String: NameCount] { memory.nameCounts }
 
     /// Takes over what an earlier process stored: keys `names/APP` and `session/APP…`. Entries of other
     /// owners are ignored.
-    public mutating func restore(_ memory: [String: [UInt8]], using random: inout some RandomNumberGenerator)
+    public mutating func restore(_ stored: [String: [UInt8]], using random: inout some RandomNumberGenerator)
     {
-        for (key, bytes) in memory {
+        for (key, bytes) in stored {
             let parts = key.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
             switch parts.first {
             case "names":
-                state(of: String(key.dropFirst(6)), using: &random).names.pointee.restore(bytes)
+                let app = memory.state(of: String(key.dropFirst(6)), options, using: &random)
+                app.names.pointee.restore(bytes)
             case "session" where parts.count > 1:
                 sessions.restore(key, app: String(parts[1]), bytes)
             default: break
@@ -347,48 +253,19 @@ public struct EventPass: ~Copyable {
         at now: Timestamp,
         isSynchronised: Bool, using random: inout some RandomNumberGenerator
     ) {
-        self.now = now
-        ids.begin(at: now, using: &random)
         let state = source.state
-        self.state = state
-        uses += 1
-        state.lastUse = uses
-        if state.hiding != hiding?.number {
-            state.configure(options, watched, hiding)
-        }
-        let settings = state.settings
-        names = state.names
-        defaultPriority = settings.priority
-        limits = isSearched ? settings.limits.withWholeTexts : settings.limits
-        mayBeCritical = settings.mayBeCritical ?? !source.isShared
-        kind = settings.kind
-        wrapping.format = settings.format
-        wrapping.forget()
-        textFormat = settings.textFormat
-        wrapping.readsParsedMembers = textFormat.map { readsMembers(of: $0) } ?? true
-        isPlain = settings.format == nil && textFormat == nil
-        textRecord.zone = state.zone
-        textRecord.now = now
-        outerTime = nil
-        self.producer = producer ?? []
-        file = path.utf8.first == UInt8(ascii: "/") ? path : ""
-        wrapping.pod = settings.format == .cri ? WrappedLine.pod(ofFile: path) : []
-        // Any program may write to the journal, and a container's output may contain any `app`: neither
-        // proves who wrote the line.
-        isShared = source.isShared || settings.isJournal || settings.format != nil
-        hasRules = !state.rules.isEmpty
-        newest = isSynchronised ? now + settings.maxAhead : Timestamp(nanoseconds: .max)
-        if isSynchronised, !source.isBackfill, let maxAge = options.maxAge {
-            oldest = now - maxAge
-        } else {
-            oldest = Timestamp(nanoseconds: .min)
-        }
-        state.names.pointee.turn(to: now.nanoseconds.floored(by: TimestampReader.day).quotient)
-        scanner.keyThreshold = limits.propertyKeyLength.value > 0 ? limits.propertyKeyLength.value : .max
-        scanner.valueThreshold =
-            limits.propertyValueLength.value > 0 ? limits.propertyValueLength.value : .max
-        beginSessions(state, producer, wasClosed)
-        beginAdditions(state)
+        tools.ids.begin(at: now, using: &random)
+        memory.use(
+            state, options, lines.withholding.paths,
+            day: now.nanoseconds.floored(by: TimestampReader.day).quotient)
+        block = BlockContext(source, at: now, maxAge: options.maxAge, isSynchronised: isSynchronised)
+        let readsParsed = state.settings.textFormat.map { readsMembers(of: $0) } ?? true
+        lines.begin(state, producer: producer, path: path, readsParsed: readsParsed, at: now)
+        limiter.begin(state, keepsTexts: lines.withholding.isSearched, at: now)
+        limiter.configure(&lines.scanner)
+        sessions.begin(state, options.session, producer: producer, wasClosed: wasClosed, at: now)
+        let file = path.utf8.first == UInt8(ascii: "/") ? path : ""
+        tails.begin(state, options, file: file, at: now)
     }
 
     /// Reads the line that begins at `start`.
@@ -399,32 +276,72 @@ public struct EventPass: ~Copyable {
     /// - Returns: the verdict; its `next` is where the following line begins. If lines were joined to one
     ///   record, `next` is behind the last of the lines that follow each other.
     public mutating func read(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
-        self.base = base
-        guard isPlain else { return readOther(from: start, to: end) }
-        let (next, isObject) = scanner.scanLine(base, from: start, to: end)
-        guard isObject else { return repair(start, next, end) }
-        if !unfinished.isEmpty, unfinished.remove(producer) != nil, withheld == .members {
-            return withhold(next)
-        }
+        guard lines.isPlain else { return readOther(base, from: start, to: end) }
+        let (next, isObject) = lines.scanner.scanLine(base, from: start, to: end)
+        guard isObject else { return judge(lines.repair(base, start, next, end, &counts)) }
+        if lines.withholding.isExpecting { return judge(lines.object(next)) }
         return judge(next)
     }
 
+    /// Reads a line that is wrapped, parsed, or both.
+    @inline(never)
+    private mutating func readOther(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
+        let reading = lines.read(base, from: start, to: end, &counts)
+        guard case .joined(let next, let ahead) = reading else { return judge(reading) }
+        let verdict = judge(next)
+        if verdict.kind == .accepted || verdict.kind == .expired {
+            lines.wrapping.hold(ahead, of: start)
+            return verdict
+        }
+        guard let format = lines.wrapping.format else { return verdict }
+        return judge(lines.readNeighbours(format, base, from: start, to: end, &counts))
+    }
+
+    /// The verdict on what a line became.
+    @inline(never)
+    mutating func judge(_ reading: Reading) -> Verdict {
+        switch reading {
+        case .object(let next), .joined(let next, _): return judge(next)
+        case .blank(let next): return verdict(.blank, next)
+        case .refused(let problem, let next):
+            self.problem = problem
+            return verdict(.quarantined, next)
+        }
+    }
+
+    /// A verdict for a line that is not an event: it has no priority and no time.
+    @inline(__always)
+    mutating func verdict(_ kind: Verdict.Kind, _ next: Int) -> Verdict {
+        Verdict(kind: kind, priority: .normal, eventTime: block.now, startsSession: false, next: next)
+    }
+
+    // MARK: The line that was read last
+
+    /// The name of the last event or record, if its verdict was `accepted`; valid until the next `read`.
+    public var name: UnsafeBufferPointer<UInt8> { draft.name }
+
+    /// Whether the last line was judged as a record. If so, members with our names are its data.
+    public var isRecord: Bool { draft.isRecord }
+
+    /// Memory that the scanner's offsets refer to.
+    @inline(__always) var base: UnsafePointer<UInt8> { lines.scanner.base }
+
     /// Length in bytes of the object that was read last, from brace to brace. The getter is `mutating`
     /// because otherwise each use would copy the whole pass: see `JSONScanner`.
-    public var length: Int { mutating get { scanner.close - scanner.open + 1 } }
+    public var length: Int { mutating get { lines.scanner.close - lines.scanner.open + 1 } }
 
     /// The object that was read last as it was written, without edits and additions; valid until the next
     /// `read`.
     public var object: UnsafeBufferPointer<UInt8> {
-        mutating get { UnsafeBufferPointer(start: base + scanner.open, count: length) }
+        mutating get { UnsafeBufferPointer(start: base + lines.scanner.open, count: length) }
     }
 
     /// JSON text of the id that the app gave the last event; nil if the agent makes the id. A record's `id`
     /// is data, which may repeat, so it is never returned.
     public var ownID: UnsafeBufferPointer<UInt8>? {
         mutating get {
-            guard !isRecord, !wanted.contains(.id), scanner.has(.id) else { return nil }
-            let member = scanner.member(.id)
+            guard !draft.isRecord, !draft.wanted.contains(.id), lines.scanner.has(.id) else { return nil }
+            let member = lines.scanner.member(.id)
             return UnsafeBufferPointer(start: base + member.value, count: member.end - member.value)
         }
     }
@@ -434,37 +351,23 @@ public struct EventPass: ~Copyable {
     /// It is at most `maxAddition` bytes longer than what was read. Two cases are fast: without edits the
     /// object is one copy, and if all usual members are added the additions are one copy.
     public mutating func write(into buffer: inout LineBuffer) {
-        let length = scanner.close - scanner.open
+        let length = lines.scanner.close - lines.scanner.open
         buffer.reserve(
-            length + scratch.count + front.count + tail.count + recordTail.count + Tail.idLength + 64)
-        var out = buffer.cursor
-        if edits.isEmpty, !scanner.hasLineBreaks {
-            memcpy(out, base + scanner.open, length)
-            out += length
-        } else {
-            out = copyEdited(to: out)
-        }
-        if !front.isEmpty {
-            out = writeFront(out)
-        }
-        if isRecord {
-            out = recordTail.write(wanted, to: out)
-        } else if wanted == .usual {
-            memcpy(out, tail.start, tail.count)
-            out += tail.count
-        } else {
-            out = tail.write(wanted, to: out)
-        }
-        buffer.wrote(to: writeEnd(out))
+            length + draft.added + tails.ofEvents.count + tails.ofRecords.count + Tail.idLength + 64)
+        let line = draft.write(lines.scanner, to: buffer.cursor)
+        let out = tails.write(draft.wanted, isRecord: draft.isRecord, to: line)
+        buffer.wrote(to: writeEnd(out, draft.wanted, draft.otherIDName))
     }
 
     /// Writes the id, if one is wanted, the closing brace and the line feed.
     @inline(__always)
-    private mutating func writeEnd(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+    private mutating func writeEnd(
+        _ start: UnsafeMutablePointer<UInt8>, _ wanted: Additions, _ otherIDName: Tail.OtherIDName?
+    ) -> UnsafeMutablePointer<UInt8> {
         var out = start
         if wanted.contains(.id) {
             out = if let otherIDName { Tail.write(otherIDName, to: out) } else { Tail.writeIDName(to: out) }
-            ids.write(to: out)
+            tools.ids.write(to: out)
             out += EventIDs.length
             out[0] = .quote
             out += 1
@@ -482,20 +385,13 @@ public struct EventPass: ~Copyable {
     public mutating func writeSessionStart(into buffer: inout LineBuffer) {
         let text =
             "{\"type\":\"start_session\",\"name\":\"start_session\",\"timestamp\":\""
-            + "\(Timestamp(nanoseconds: sessions.slot(block.startPlace).start))\""
+            + "\(sessions.start)\""
         var line = Array(text.utf8)
         line.withUnsafeMutableBytes { buffer.append(UnsafeRawBufferPointer($0)) }
-        buffer.reserve(tail.count + Tail.idLength + 16)
-        var out = buffer.cursor
-        memcpy(out, tail.start, tail.count)
-        out += tail.count
-        // The event that the verdict was about is still to be written: its own choice of members is put back.
-        let ofEvent = (wanted, otherIDName)
-        (wanted, otherIDName) = (.usual, nil)
-        out = writeEnd(out)
-        (wanted, otherIDName) = ofEvent
-        buffer.wrote(to: out)
-        announceSession()
+        buffer.reserve(tails.ofEvents.count + Tail.idLength + 16)
+        let out = tails.write(.usual, isRecord: false, to: buffer.cursor)
+        buffer.wrote(to: writeEnd(out, .usual, nil))
+        sessions.announce()
     }
 
     /// Most bytes by which the object of the present source can grow. The intake adds it to a line's length
@@ -503,8 +399,8 @@ public struct EventPass: ~Copyable {
     public var maxAddition: Int {
         // The session's id may be replaced by a longer one, and the time zone's offset by one with more
         // digits, after the tail was measured.
-        max(tail.count + Sessions.maxIDLength, recordTail.count) + Tail.idLength + 64
-            + max(state?.defaultNameMember.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
-            + wrapping.pod.count
+        max(tails.ofEvents.count + Sessions.maxIDLength, tails.ofRecords.count) + Tail.idLength + 64
+            + max(block.state?.defaultNameMember.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
+            + lines.wrapping.pod.count
     }
 }

@@ -60,6 +60,11 @@ public struct Problem: Sendable, Equatable {
     public let limit: LimitKind?
     /// One sentence for a person; never the line's content.
     public let detail: String
+
+    /// A text must not leave, because tags could not find in it what they hide.
+    static let withheld = Problem(
+        reason: .unredactable, limit: nil,
+        detail: "text that may contain members, some of which containers hide")
 }
 
 /// What was corrected or ignored in an event or a line. A closed list, because each case is the value of a

@@ -8,16 +8,16 @@ internal import Model
 /// pieces would be read as lines of their own.
 struct Wrapping {
     /// The runtime's format; nil if lines are not wrapped.
-    var format: LineFormat?
+    private(set) var format: LineFormat?
     /// The member `kubernetes` that each record of a CRI file gets; empty for other files.
-    var pod: [UInt8] = []
+    private(set) var pod: [UInt8] = []
     /// Most bytes that a record with pieces read before their turn may span; 0 joins no pieces across lines
     /// of the other stream.
     var mostAhead = 64 << 10
     /// Whether `message` or `stream` is looked for. If not, records of plain text need no scan.
     var readsTextMembers = true
     /// Whether a member of the records that the app's format parses is looked for.
-    var readsParsedMembers = true
+    private(set) var readsParsedMembers = true
     /// `readsParsedMembers` of each format that was used since the settings changed.
     var readingFormats: [ObjectIdentifier: Bool] = [:]
 
@@ -35,7 +35,14 @@ struct Wrapping {
     var holdsLines: Bool { !starts.isEmpty }
 
     /// Begins another block, whose offsets mean other lines.
-    mutating func forget() { starts = [] }
+    ///
+    /// - Parameter path: the file, whose name contains the pod.
+    mutating func begin(_ format: LineFormat?, path: String, readsParsed: Bool) {
+        self.format = format
+        pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
+        readsParsedMembers = readsParsed
+        starts = []
+    }
 
     /// Whether the line at this offset was read before its turn.
     func holds(_ line: Int) -> Bool { starts.contains(line) }

@@ -1,15 +1,8 @@
 internal import EventLoops
 internal import Glibc
+internal import Model
 
-/// A change of the line: bytes `from` up to `to` of the line are left out, and those of `inserted` in the
-/// pass's scratch are written in their place.
-struct Edit {
-    let from: Int
-    let to: Int
-    var inserted = 0..<0
-}
-
-/// A set of the members that the agent adds. `EventPass.wanted` begins with all of them; what an event has
+/// A set of the members that the agent adds. `LineDraft.wanted` begins with all of them; what an event has
 /// itself is removed from the set.
 struct Additions: OptionSet {
     let rawValue: UInt8
@@ -160,102 +153,75 @@ struct Tail: ~Copyable {
     }
 }
 
-extension EventPass {
-    /// Takes a member out, with the comma after it. If it is the last member, the comma before it is left to
-    /// `copyEdited`.
-    mutating func remove(_ member: Member) {
-        var to = member.end
-        while base[to] <= .blank { to += 1 }
-        if base[to] == .comma {
-            to += 1
-        }
-        edits.append(Edit(from: member.key, to: to))
-    }
+/// The tails of a source's events and records, and what they were made of: rendered once a block, and again
+/// only for an event at whose time the zone's offset differs.
+struct AddedTails: ~Copyable {
+    /// Additions to events.
+    private(set) var ofEvents = Tail()
+    /// Additions to records: as those to events, with the host's name instead of the device, and the file's
+    /// path.
+    private(set) var ofRecords = Tail()
+    /// The values that `ofEvents` was made of.
+    private var added = AddedMembers()
 
-    /// Writes other bytes instead of a range of the line.
-    mutating func replace(_ range: Range<Int>, with bytes: [UInt8]) {
-        let start = scratch.count
-        scratch += bytes
-        edits.append(Edit(from: range.lowerBound, to: range.upperBound, inserted: start..<scratch.count))
-    }
+    /// Whether the block's events get a country: then no address is looked up.
+    var hasCountry: Bool { !added.country.isEmpty }
 
-    /// Writes the event up to its closing brace, with the edits applied and without line breaks between
-    /// tokens. Returns the place after it.
+    /// Renders the additions for a source. The country override counts more than the app's country.
     ///
-    /// Line breaks can only be between tokens: the scanner refuses them inside a string.
+    /// - Parameter file: the path that records get as a member; empty for none.
+    mutating func begin(_ state: AppState, _ options: EventOptions, file: String, at now: Timestamp) {
+        added.app = state.quotedName
+        let country = options.countryOverride ?? state.settings.country
+        added.country = country.map { [$0.first, $0.second] } ?? []
+        added.observedAt = Array(now.description.utf8)
+        added.sessionID = []
+        renderDevice(of: state, at: now)
+        ofEvents.set(added)
+        var ofRecord = added
+        ofRecord.device = options.hostName.map { JSONText.quoted($0) } ?? []
+        ofRecord.filePath = state.filePathSlot == nil || file.isEmpty ? [] : JSONText.quoted(file)
+        ofRecords.set(ofRecord)
+    }
+
+    /// Whether the device that was rendered is right for events of this time.
+    @inline(__always)
+    func fits(_ time: Timestamp) -> Bool { time >= added.deviceFrom && time < added.deviceUntil }
+
+    /// Renders the device again, for events of a time at which the zone's offset differs.
     @inline(never)
-    mutating func copyEdited(to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        edits.sort { $0.from < $1.from }
-        var out = start
-        var position = scanner.open
-        for edit in edits {
-            out = copy(position, edit.from, to: out)
-            for index in edit.inserted where scratch[index] != .lineFeed && scratch[index] != 0x0D {
-                out[0] = scratch[index]
-                out += 1
-            }
-            position = edit.to
-        }
-        out = copy(position, scanner.close, to: out)
-        // If the last member was taken out, the comma before it is left. Additions bring their own comma, so
-        // this one would make the object invalid.
-        while out > start, out[-1] <= .blank { out -= 1 }
-        if !edits.isEmpty, out > start, out[-1] == .comma {
-            out -= 1
-        }
-        return out
+    mutating func updateDevice(of state: AppState?, at time: Timestamp) {
+        guard let state else { return }
+        renderDevice(of: state, at: time)
+        ofEvents.set(added)
     }
 
-    /// Copies bytes of the line without its line breaks and carriage returns.
-    private mutating func copy(_ from: Int, _ to: Int, to start: UnsafeMutablePointer<UInt8>)
-        -> UnsafeMutablePointer<
-            UInt8
-        >
-    {
-        guard to > from else { return start }
-        guard scanner.hasLineBreaks else {
-            memcpy(start, base + from, to - from)
-            return start + (to - from)
-        }
-        var out = start
-        for index in from..<to where base[index] != .lineFeed && base[index] != 0x0D {
-            out[0] = base[index]
-            out += 1
-        }
-        return out
+    /// Sets the device in `added`, with the times between which it is right.
+    private mutating func renderDevice(of state: AppState, at time: Timestamp) {
+        let rendered = state.device(at: time)
+        added.device = rendered.text
+        added.deviceFrom = rendered.from
+        added.deviceUntil = rendered.until
     }
 
-    /// Writes the members in `front`, after a comma unless they are the first of the object.
-    @inline(never)
-    mutating func writeFront(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        var out = start
-        while out[-1] <= .blank { out -= 1 }
-        if out[-1] != .openBrace {
-            out[0] = .comma
-            out += 1
+    /// Gives the events a session's id; an empty one leaves the member out. Ids are mostly equally long, so
+    /// the tail is rarely set again.
+    mutating func use(session id: [UInt8]) {
+        added.sessionID = id
+        if !ofEvents.replaceSession(id) {
+            ofEvents.set(added)
         }
-        front.withUnsafeBufferPointer { text in
-            guard let from = text.baseAddress else { return }
-            memcpy(out, from, text.count)
-        }
-        return out + front.count
     }
 
-    /// Adds a member to `front`; `value` appends its JSON text.
-    mutating func addFront(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
-        if !front.isEmpty {
-            front.append(.comma)
-        }
-        front.append(.quote)
-        front.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        front.append(.quote)
-        front.append(.colon)
-        value(&front)
-    }
-
-    /// Adds `timestamp` with a time that was found in another member or in a wrapper.
-    mutating func addTimestamp(_ time: Timestamp) {
-        let text = timeWriter.text(of: time)
-        addFront("timestamp") { $0 += [.quote] + text + [.quote] }
+    /// Writes what a line gets, except its id. Returns the place after it. If an event gets all usual
+    /// members, they are one copy.
+    @inline(__always)
+    mutating func write(
+        _ wanted: Additions, isRecord: Bool, to start: UnsafeMutablePointer<UInt8>
+    ) -> UnsafeMutablePointer<UInt8> {
+        if isRecord { return ofRecords.write(wanted, to: start) }
+        guard wanted == .usual else { return ofEvents.write(wanted, to: start) }
+        memcpy(start, ofEvents.start, ofEvents.count)
+        return start + ofEvents.count
     }
 }

@@ -1,0 +1,84 @@
+internal import EventLoops
+internal import Model
+
+/// Finds the address in an event or record, and the country of the address.
+struct AddressFinder {
+    /// Whether the settings name a member that holds an address.
+    private(set) var isWanted = false
+    /// Whether the address does not travel.
+    private(set) var isRemoved = false
+    /// Whether the properties of the last line have a member of that name.
+    private(set) var isProperty = false
+    /// Text of the address as offsets from the line's base; nil if the line has none.
+    private var place: Range<Int>?
+    /// Look-up of a country by address; nil without a country database.
+    var lookup: ((String) -> CountryCode?)?
+
+    /// Whether properties with the address's name are taken out of the last line.
+    @inline(__always) var removesProperty: Bool { isRemoved && isProperty }
+
+    /// Takes over the settings.
+    mutating func configure(_ options: EventOptions) {
+        isWanted = !options.addressMember.isEmpty
+        isRemoved = options.removesAddress
+        place = nil
+        isProperty = false
+    }
+
+    /// Finds the event's address: a string member of the event itself, otherwise of its properties; of
+    /// several properties the last one. Returns the member to take out if the settings say that the address
+    /// does not travel; a property is taken out by the caller.
+    @inline(never)
+    mutating func find(_ scanner: borrowing JSONScanner) -> Member? {
+        place = nil
+        isProperty = false
+        var removed: Member?
+        if scanner.has(.address) {
+            let member = scanner.member(.address)
+            place = scanner.base[member.value] == .quote ? member.text : nil
+            guard isRemoved else { return nil }
+            removed = member
+        }
+        guard scanner.has(.properties) else { return removed }
+        let member = scanner.member(.properties)
+        guard scanner.base[member.value] == .openBrace else { return removed }
+        var walk = RawWalk(scanner.base, from: member.value, to: member.end)
+        var found: Range<Int>?
+        while let property = walk.next() {
+            guard AddressFinder.isAddress(property.name, scanner) else { continue }
+            isProperty = true
+            let value = property.value
+            if scanner.base[value.lowerBound] == .quote {
+                found = value.lowerBound + 1..<value.upperBound - 1
+            }
+        }
+        place = place ?? found
+        return removed
+    }
+
+    /// Whether a property's name is that of the address, with or without escapes.
+    static func isAddress(_ name: Range<Int>, _ scanner: borrowing JSONScanner) -> Bool {
+        let text = UnsafeBufferPointer(start: scanner.base + name.lowerBound, count: name.count)
+        return text.elementsEqual(scanner.addressName)
+            || (text.contains(.backslash) && JSONString.decoded(text) == scanner.addressName)
+    }
+
+    /// What the look-up says of the line's address; nil if there is no address or no database. A text of more
+    /// than 64 bytes is not looked up: no address is that long.
+    @inline(never)
+    func country(_ scanner: borrowing JSONScanner) -> AddressCountry? {
+        guard let place, let lookup else { return nil }
+        let text = UnsafeBufferPointer(start: scanner.base + place.lowerBound, count: place.count)
+        guard text.count <= 64, let country = lookup(String(decoding: text, as: UTF8.self)) else {
+            return .unknown
+        }
+        return .known(country)
+    }
+}
+
+/// The country of an address.
+enum AddressCountry {
+    /// The database has no country for it.
+    case unknown
+    case known(CountryCode)
+}
