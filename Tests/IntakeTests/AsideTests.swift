@@ -201,7 +201,7 @@ struct AsideTests {
     }
 
     @Test(
-        "lines that the quarantine could not hold are reread once each, and no others, whatever fails meanwhile",
+        "lines that the quarantine could not hold are read again once each, whatever fails meanwhile; no others are",
         arguments: Seeds.list(0..<24))
     func unkeptLines(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
