@@ -24,4 +24,11 @@ struct StreamsModelTests {
         }
         print("streams: \(steps) steps in \(worlds) worlds")
     }
+
+    @Test("worlds that failed once", arguments: [19_691] as [UInt64])
+    func again(seed: UInt64) throws {
+        let world = ModelWorld(seed: seed)
+        for _ in 0..<600 { try world.step() }
+        try world.end()
+    }
 }

@@ -219,8 +219,9 @@ extension AppendFile {
         /// Length of the content that existed when the file's pattern was seen for the first time, if it is
         /// still to be skipped; else 0.
         var historyEnd: Int64 = 0
-        /// For a suspect: the offset up to which a possible original has the same content.
-        var sharedTo: Int64 = 0
+        /// For a suspect: the offset up to which a possible original has the same content; nil while the
+        /// suspect's content was not compared with any.
+        var sharedTo: Int64?
         /// Time at which the last change was seen.
         var lastChange = BootInstant(nanoseconds: 0)
         /// Time at which the file entered a stage other than `reading`.

@@ -12,10 +12,10 @@ extension Streams {
         if file.reached > 0 {
             // Another copy is being made over this one. Bytes that it shared with another file are read or
             // counted there.
-            cutOff(file, from: max(file.cutTo, file.sharedTo))
+            cutOff(file, from: max(file.cutTo, file.sharedTo ?? longestContent(besides: file)))
             file.enter(.suspect, at: now)
         }
-        file.sharedTo = 0
+        file.sharedTo = nil
         let isOld = now - file.stageSince >= settleTime * Streams.patience
         guard file.size > 0 || isOld else { return nil }
         let rest: Inquiry.Rest = isOld ? .old : now - file.lastChange >= settleTime ? .quiet : .moving
@@ -25,13 +25,21 @@ extension Streams {
         }
         let head = Head(head)
         let known = contents(of: streams, head)
-        for content in known.contents {
-            file.sharedTo = max(file.sharedTo, content.place.offset, content.carrier?.size ?? 0)
-        }
+        file.sharedTo = known.contents.reduce(0) { max($0, $1.place.offset, $1.carrier?.size ?? 0) }
         return Inquiry(
             aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins,
             contents: known.contents,
             mayGrow: known.mayGrow)
+    }
+
+    /// The offset up to which another file may have held the content that a suspect lost before it was
+    /// compared. Its beginning is gone, so only lengths can be compared, and the lengths of contents that are
+    /// in no file any more are not looked up. Otherwise each copy over a copy that was not compared yet would
+    /// count as a loss, although the original was read.
+    private func longestContent(besides file: AppendFile) -> Int64 {
+        let streams = Stream.asked(file.holder, file.name)
+        guard !streams.contains(where: remembered.contents.has) else { return .max }
+        return files(of: streams) { $0 !== file && !$0.isSuspect }.reduce(0) { max($0, $1.size) }
     }
 
     /// The inquiry about a compressed file: it may be the archive of a file that was read.
