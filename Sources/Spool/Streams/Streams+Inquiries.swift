@@ -215,6 +215,6 @@ extension AppendFile {
 
     /// Whether the file may begin with unread bytes: nothing of it was read, or it may have been rewritten.
     fileprivate func mayHoldUnread(near directory: SpoolDirectory) -> Bool {
-        trace.fingerprint.length == 0 || mayHaveChanged(near: directory)
+        self.trace.fingerprint.length == 0 || mayHaveChanged(near: directory)
     }
 }
