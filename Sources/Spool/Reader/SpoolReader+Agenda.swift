@@ -74,9 +74,9 @@ extension SpoolReader {
                 check(file)
             }
         case .checkAnyway(let id):
-            guard let file = streams.files[id] else { return }
-            file.checkAt = now
-            check(file)
+            if let file = streams.files[id] {
+                checkAnyway(file)
+            }
         case .endGrace(let id):
             if let file = streams.files[id] {
                 grace(file)

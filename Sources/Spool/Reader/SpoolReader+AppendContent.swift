@@ -20,9 +20,8 @@ extension SpoolReader {
     /// One turn of a file: opens it, judges it if it is a suspect, reads a block, and queues it again if
     /// there may be more.
     private func read(_ file: AppendFile) {
-        file.isReady = false
         handover.beginFile()
-        guard streams.files[file.id] === file else { return }
+        guard appendFiles.beginTurn(of: file) else { return }
         do {
             try open(file)
             try passOverHistory(of: file)
@@ -41,9 +40,7 @@ extension SpoolReader {
                     lineUp(file)
                 }
             } else {
-                if file.committed >= file.size {
-                    streams.isRead(file)
-                }
+                appendFiles.endTurn(of: file)
                 considerLater(file)
                 waitForContent(of: file)
             }

@@ -3,10 +3,15 @@ internal import Glibc
 internal import Logs
 internal import Model
 
-/// The life of append files: noticed under their names, sealed when their writers are gone, removed when
-/// all of them is queued, remembered for a while because a copy or an archive may turn up. `FileStep`
-/// decides what becomes of a file.
+/// The I/O of append files: they are noticed under their names, asked for writers, claimed and removed.
+/// `AppendFiles` decides what becomes of a file.
 extension SpoolReader {
+    /// Which content each file holds.
+    var streams: Streams {
+        get { appendFiles.streams }
+        _modify { yield &appendFiles.streams }
+    }
+
     /// Looks at a name that an append file may have: a new file, a known one under a new name, or nothing
     /// new.
     ///
@@ -234,32 +239,22 @@ extension SpoolReader {
     /// A file no longer has its name: it was removed, renamed to an unknown name, or replaced by another
     /// file.
     func displaced(_ file: AppendFile) {
-        guard file.hasName else { return }
-        streams.displace(file)
+        guard appendFiles.displace(file) else { return }
         watchNameless(file)
-        counters.rotations += 1
         makeReady(file)
         considerLater(file)
     }
 
     /// Applies the status of a file, which may have changed.
     func update(_ file: AppendFile, _ status: FileStatus) {
-        file.see(length: status.size)
-        file.modified = status.modified
-        if status.size != file.taken.offset {
+        if appendFiles.saw(file, length: status.size, modified: status.modified) {
             makeReady(file)
         }
     }
 
     /// Queues a file to be read, unless it is queued already.
     func makeReady(_ file: AppendFile) {
-        file.wake(now)
-        if file.unreadSince == nil {
-            file.unreadSince = time.wallTime
-            streams.unread[file.id] = file
-        }
-        guard !file.isReady else { return }
-        file.isReady = true
+        guard appendFiles.makeReady(file, at: now, time.wallTime) else { return }
         lineUp(file)
         if isWaiting {
             hold(file)
@@ -272,67 +267,28 @@ extension SpoolReader {
 
     // MARK: How a file goes
 
-    /// Interval at which a file that is about to be removed is checked for a writer: a writer that opens the
-    /// file then waits at most this long.
-    private static let graceStep = Duration.milliseconds(50)
-
     /// Plans the next look at a file that was read to its end: it may be sealed, removed or forgotten later.
     func considerLater(_ file: AppendFile) {
-        guard isIdle(file) else { return }
-        switch FileStep.next(facts(of: file), FileWaits(options)) {
-        case .nothing: file.rest()
-        case .lookAgain(let wait): plan(file, after: wait)
-        case .askForWriters, .readChanges, .readText, .seal, .sealUnclosed, .claimAndRemove, .forget:
-            plan(file, after: .zero)
-        }
+        carryOut(appendFiles.consider(file, situation(of: file), at: now), file)
     }
 
-    /// Whether a file is known, and neither waits to be read nor is compared or removed.
-    private func isIdle(_ file: AppendFile) -> Bool {
-        streams.files[file.id] === file && !file.isReady && file.stage == .reading
-    }
-
-    /// Plans a check of a file, unless an earlier one is planned.
-    private func plan(_ file: AppendFile, after wait: Duration) {
-        file.wake(now)
-        let due = now + wait
-        // An earlier check than was planned takes its place: what was current may be rotated or deleted by
-        // now.
-        if let planned = file.checkAt, planned <= due { return }
-        file.checkAt = due
-        schedule(at: due, .check(file.id))
-    }
-
-    /// The facts for `FileStep`, before the kernel was asked for writers.
-    private func facts(of file: AppendFile) -> FileFacts {
-        FileFacts(
-            naming: file.naming, end: file.end, isUnsealed: file.isUnsealed, holdsText: file.holdsText,
-            isEmpty: file.size == 0, isCommitted: file.committed >= file.size, mayGo: mayGo(file),
-            isReported: isReported(file), silence: file.isResting ? .zero : now - file.lastChange)
-    }
-
-    /// Whether the agent may remove a file once it is queued.
-    private func mayGo(_ file: AppendFile) -> Bool {
-        options.afterRead != .keep && file.hasName && !file.isUnsealed && !sink.mustStay(file.id.bytes)
-    }
-
-    /// Carries out the step of a file whose check is due.
+    /// Looks at a file whose check is due.
     func check(_ file: AppendFile) {
-        guard let planned = file.checkAt else { return }
-        // The errand was planned for an earlier time than the one that counts now.
-        guard planned <= now else { return schedule(at: planned, .check(file.id)) }
-        file.checkAt = nil
-        guard isIdle(file) else { return }
-        let facts = facts(of: file)
-        let step = FileStep.next(facts, FileWaits(options))
-        if step == .askForWriters {
-            askForWriters(of: file, facts)
-        } else {
-            carryOut(step, file)
-        }
+        carryOut(appendFiles.due(file, situation(of: file), at: now), file)
     }
 
-    /// Asks the kernel for writers with a file lease, and carries out the step that follows. The lease stays
+    /// The same, whenever the check was planned for.
+    func checkAnyway(_ file: AppendFile) {
+        carryOut(appendFiles.dueNow(file, situation(of: file), at: now), file)
+    }
+
+    private func situation(of file: AppendFile) -> AppendFiles.Situation {
+        AppendFiles.Situation(
+            mustStay: options.afterRead != .keep && !file.isUnsealed && sink.mustStay(file.id.bytes),
+            isReported: isReported(file))
+    }
+
+    /// Asks the kernel for writers with a file lease, and carries out the order that follows. The lease stays
     /// held if the file is being removed, so that a writer that comes is noticed.
     private func askForWriters(of file: AppendFile, _ known: FileFacts) {
         if file.descriptor == nil, file.hasName {
@@ -356,7 +312,7 @@ extension SpoolReader {
                 facts.writers = .unanswered
             }
         }
-        let isGoing = carryOut(FileStep.next(facts, FileWaits(options)), file)
+        let isGoing = carryOut(appendFiles.answered(file, facts, at: now), file)
         if isHeld, !isGoing {
             FileLease.giveBack(descriptor)
         }
@@ -368,55 +324,28 @@ extension SpoolReader {
         options.place == nil ? FileLease.ask(descriptor) : .unknown
     }
 
-    /// Carries out a step. True if the file is being removed or forgotten, so that its lease must not be
+    /// Carries out an order. True if the file is being removed or forgotten, so that its lease must not be
     /// given back.
     @discardableResult
-    private func carryOut(_ step: FileStep, _ file: AppendFile) -> Bool {
-        switch step {
-        case .nothing, .askForWriters: file.rest()
-        case .lookAgain(let wait): plan(file, after: wait)
-        case .readChanges:
-            file.lastChange = now
+    private func carryOut(_ order: AppendFiles.Order, _ file: AppendFile) -> Bool {
+        switch order {
+        case .nothing: break
+        case .check(let due): schedule(at: due, .check(file.id))
+        case .askForWriters(let facts): askForWriters(of: file, facts)
+        case .read: makeReady(file)
+        case .readUnclosed(let bytes):
+            log.warning(
+                "a last line without a line feed counts as whole: no writer has closed its rotated file",
+                ["path": options.shown(file.path), "bytes": bytes])
             makeReady(file)
-        case .readText:
-            file.scanned = 0
-            makeReady(file)
-        case .seal: seal(file)
-        case .sealUnclosed:
-            if file.hasUnread {
-                reportUnclosed(file)
-            }
-            seal(file)
-        case .claimAndRemove:
+        case .claim:
             guard let descriptor = file.descriptor?.raw else { return false }
             return beginLeaving(file, descriptor)
-        case .forget:
+        case .letGo:
             leave(file)
             return true
         }
         return false
-    }
-
-    /// Counts and logs a last line that is sealed although no writer was seen to close the file.
-    private func reportUnclosed(_ file: AppendFile) {
-        counters.unclosedLines += 1
-        log.warning(
-            "a last line without a line feed counts as whole: no writer has closed its rotated file",
-            ["path": options.shown(file.path), "bytes": file.size - file.taken.offset])
-    }
-
-    /// Plans the same step again, after a shortage.
-    private func again(_ file: AppendFile) {
-        var facts = facts(of: file)
-        facts.writers = .unanswered
-        carryOut(FileStep.next(facts, FileWaits(options)), file)
-    }
-
-    /// Seals a file: its last line counts as complete, and zeros at its end are looked through once more.
-    private func seal(_ file: AppendFile) {
-        file.end = .sealed
-        file.padding?.known = 0..<0
-        makeReady(file)
     }
 
     /// Begins to remove a file that is queued and has no writer: it is claimed, and removed unless a writer
@@ -424,21 +353,21 @@ extension SpoolReader {
     private func beginLeaving(_ file: AppendFile, _ descriptor: Int32) -> Bool {
         do throws(SystemError) {
             guard let raw = self.descriptor(of: file.directory) else {
-                again(file)
+                carryOut(appendFiles.postpone(file, situation(of: file), at: now), file)
                 return false
             }
             let status = try FileStatus(of: descriptor)
             if status.size != file.length || file.hasUnread {
                 makeReady(file)
-            } else if try !claim(file, status, raw) {
-                displaced(file)
-            } else {
+            } else if let claim = try claim(file, status, raw) {
                 reached(file.path)
-                file.enter(.leaving, at: now)
+                appendFiles.beginLeaving(file, as: claim, at: now)
                 life.tasks += 1
                 let id = file.id
                 Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
                 return true
+            } else {
+                displaced(file)
             }
         } catch {
             switch error.number {
@@ -454,19 +383,15 @@ extension SpoolReader {
         return false
     }
 
-    /// Claims a file. False if its name belongs to another file by now, which keeps the name.
-    private func claim(_ file: AppendFile, _ status: FileStatus, _ raw: Int32) throws(SystemError) -> Bool {
-        let name = file.name
-        let directory = file.directory
+    /// Claims a file. Returns the name of the claim; nil if the file's name belongs to another file by now,
+    /// which keeps the name.
+    private func claim(_ file: AppendFile, _ status: FileStatus, _ raw: Int32) throws(SystemError)
+        -> FileName?
+    {
         // Check before the rename, because another file with this name may have writers that rely on it.
-        let named = try FileSystem.status(raw, name)
-        guard named.inode == status.inode, named.device == status.device,
-            let claim = try claim(name, status, in: directory, raw)
-        else { return false }
-        directory.files[name] = nil
-        streams.change(file) { $0.name = claim }
-        directory.files[claim] = file
-        return true
+        let named = try FileSystem.status(raw, file.name)
+        guard named.inode == status.inode, named.device == status.device else { return nil }
+        return try claim(file.name, status, in: file.directory, raw)
     }
 
     /// Begins the time of grace once the commit of the whole file survives a power cut.
@@ -478,8 +403,7 @@ extension SpoolReader {
         do {
             try await sink.persist()
             guard let file = streams.files[id] else { return }
-            file.leavesAt = now + options.graceTime
-            schedule(after: min(SpoolReader.graceStep, options.graceTime), .endGrace(file.id))
+            schedule(after: appendFiles.beginGrace(file, at: now), .endGrace(file.id))
         } catch {
             // The agent stops, or cannot persist: under the name that it has the file is found by the next
             // start.
@@ -495,14 +419,15 @@ extension SpoolReader {
     /// it.
     func grace(_ file: AppendFile) {
         guard file.stage == .leaving, let descriptor = file.descriptor?.raw else { return }
-        guard let status = try? FileStatus(of: descriptor), FileLease.isHeld(descriptor),
-            status.size == file.length, !file.hasUnread, status.links == 1,
-            let raw = self.descriptor(of: file.directory)
-        else { return stay(file, descriptor) }
-        guard now >= file.leavesAt else {
-            let wait = min(SpoolReader.graceStep, file.leavesAt - now)
-            return schedule(after: wait, .endGrace(file.id))
+        let status = try? FileStatus(of: descriptor)
+        let isUntouched =
+            FileLease.isHeld(descriptor) && status?.size == file.length && status?.links == 1
+        switch appendFiles.leavingStep(file, isUntouched: isUntouched, at: now) {
+        case .stay: return stay(file, descriptor)
+        case .lookAgain(let wait): return schedule(after: wait, .endGrace(file.id))
+        case .remove: break
         }
+        guard let raw = self.descriptor(of: file.directory) else { return stay(file, descriptor) }
         do {
             // Only the agent uses the name of a claim, so it still belongs to this file.
             try putAway(file.name, in: file.directory, raw, of: app(of: file.directory, file.owner))
@@ -517,20 +442,13 @@ extension SpoolReader {
 
     /// Keeps a claimed file that is needed after all: it gets its name back, if that is free, and is read on.
     private func stay(_ file: AppendFile, _ descriptor: Int32) {
-        file.enter(.reading, at: now)
-        file.lastChange = now
-        if let raw = self.descriptor(of: file.directory), let original = file.name.claimed {
-            do {
-                try FileSystem.rename(raw, file.name, to: original)
-                file.directory.files[file.name] = nil
-                streams.change(file) { $0.name = original }
-                file.directory.files[original] = file
-            } catch {
-                // A new file has the name: this one is read on under the name of the claim, and removed
-                // later.
-                file.naming = .rotated
-            }
+        var original = file.name.claimed
+        if let name = original {
+            let raw = self.descriptor(of: file.directory)
+            let isFree = raw.map { (try? FileSystem.rename($0, file.name, to: name)) != nil } ?? false
+            original = isFree ? name : nil
         }
+        appendFiles.stay(file, as: original, at: now)
         FileLease.giveBack(descriptor)
         makeReady(file)
     }
@@ -538,11 +456,8 @@ extension SpoolReader {
     /// Lets go of a file that is gone, and remembers it for a while.
     func leave(_ file: AppendFile) {
         closeDescriptor(of: file)
-        if !file.hasUnread {
-            counters.appendFilesRead += 1
-        }
         let hasWaiting = !drops.areAllRead
-        streams.leave(file, hasWaiting: hasWaiting, in: &handover.pass)
+        appendFiles.letGo(file, hasWaiting: hasWaiting, in: &handover.pass)
         useRoom()
         tellCutOffs()
         wake()

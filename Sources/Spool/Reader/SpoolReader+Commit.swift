@@ -69,13 +69,9 @@ extension SpoolReader {
 
     /// A position of a file is durable now: the file may be removed or forgotten.
     private func covered(_ covered: CoveredFile) {
-        streams.covered(covered)
-        let file = covered.file
-        guard streams.files[file.id] === file else { return }
-        if file.committed >= file.size {
-            streams.isRead(file)
+        if appendFiles.covered(covered) {
+            considerLater(covered.file)
         }
-        considerLater(file)
     }
 
     /// Hands lines to the sink, and waits for it if it does not take all of them.

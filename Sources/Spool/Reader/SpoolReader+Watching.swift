@@ -365,22 +365,14 @@ extension SpoolReader {
 
     /// The content of a file has changed.
     private func changed(_ file: AppendFile) {
-        file.lastChange = now
-        if file.end != .open {
-            file.wasClosed = true
-        }
-        file.end = .open
+        appendFiles.changed(file, at: now)
         makeReady(file)
     }
 
     /// A writer has closed a file; other writers may still have it open.
     private func closed(_ file: AppendFile) {
-        // Writes through mapped memory cause no IN_MODIFY, so the close is the only sign of new content.
-        if file.padding != nil {
-            changed(file)
-        }
-        if file.end == .open {
-            file.end = .closed
+        if appendFiles.closed(file, at: now) {
+            makeReady(file)
         }
         considerLater(file)
     }

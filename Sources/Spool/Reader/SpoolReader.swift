@@ -33,7 +33,7 @@ public actor SpoolReader: LoopActor {
     let archive: Archive?
     var watching = SpoolWatch()
     var openFiles: OpenFiles
-    var streams: Streams
+    var appendFiles: AppendFiles
     var drops: DropTable
     var complaints = Complaints()
     var backlog = Backlog()
@@ -94,11 +94,12 @@ public actor SpoolReader: LoopActor {
         self.random = random
         self.findUser = findUser ?? { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
         let own = options.ownCheckpoints(among: start.checkpoints)
-        streams = Streams(
+        let streams = Streams(
             own, joinedTops: options.place?.joinedTops ?? [],
             settleTime: options.settleTime,
             most: options.afterRead == .keep ? 4 * options.mostAppendFiles : options.mostAppendFiles,
             time: time)
+        appendFiles = AppendFiles(streams, options)
         drops = DropTable(
             DropTable.Limits(
                 waiting: options.mostWaitingDrops, waitingInAll: options.mostDropsInAll,
@@ -357,6 +358,9 @@ public actor SpoolReader: LoopActor {
         counters.polledDirectories = watching.polled.count
         counters.pollReason = watching.pollReason
         counters.appendFiles = streams.files.count
+        counters.rotations = appendFiles.counts.rotations
+        counters.appendFilesRead = appendFiles.counts.read
+        counters.unclosedLines = appendFiles.counts.unclosedLines
         counters.openFiles = openFiles.count
         countUnread()
         counters.isHeldBack = isHeldBack

@@ -14,7 +14,7 @@ struct Streams {
     /// The same files by stream, to find the possible originals of a copy.
     private var index = HashIndex<Stream, AppendFile>()
     /// Files with bytes that are not in the queue.
-    var unread = FileTable<FileID>()
+    private(set) var unread = FileTable<FileID>()
     /// Files that lost their name and were not let go yet.
     private(set) var nameless = FileTable<FileID>()
     /// Files that may be copies and were not compared yet.
@@ -153,6 +153,13 @@ struct Streams {
             }
         }
         return (contents, mayGrow)
+    }
+
+    /// Notes that a file has bytes that are not in the queue, unless that is known.
+    mutating func hasUnread(_ file: AppendFile, since time: Timestamp) {
+        guard file.unreadSince == nil else { return }
+        file.unreadSince = time
+        unread[file.id] = file
     }
 
     /// Notes that all of a file is in the queue, or that nothing of it waits any more.
