@@ -58,9 +58,9 @@ struct HandoverTests {
     @Test("a quarantine record alone causes a commit, and many small ones make it due")
     func quarantine() {
         var handover = handover()
-        handover.quarantined(0)
+        handover.quarantined(0, isTooLong: false)
         #expect(!handover.isEmpty && !handover.isDue)
-        for _ in 0..<3 { handover.quarantined(10) }
+        for _ in 0..<3 { handover.quarantined(10, isTooLong: true) }
         #expect(handover.isDue)
     }
 
@@ -91,8 +91,8 @@ struct HandoverTests {
         _ = close(&handover, at: at(11))
         _ = handover.takeClosed()
         #expect(handover.isFull && handover.isHeldBack(at(11), longerThan: .seconds(2)))
-        handover.endCommit()
-        handover.endCommit()
+        handover.endCommit(isDurable: true)
+        handover.endCommit(isDurable: true)
         #expect(!handover.isFull && !handover.isHeldBack(at(90_000), longerThan: .seconds(2)))
     }
 
@@ -125,7 +125,7 @@ struct HandoverTests {
                 open = []
                 #expect(handover.pass.isEmpty)
             case 6: _ = handover.takeClosed()
-            case 7 where handover.underWay > 0 && !handover.isClosing: handover.endCommit()
+            case 7 where handover.underWay > 0 && !handover.isClosing: handover.endCommit(isDurable: true)
             case 8 where Int.random(in: 0..<50, using: &random) == 0:
                 lost += handover.pass.bytes
                 places.lost += handover.pass.places.count

@@ -71,9 +71,9 @@ struct OpenFilesTests {
         #expect(open.mostFiles == 30 && open.mostDirectories == 15)
         let files = (0..<20).map { file($0) }
         for file in files { #expect(open.opened(file).isEmpty) }
-        let closing = open.shed()
+        let closing = open.shed(limit: 100)
         #expect(closing.mostFiles == 10 && closing.files == Array(files.prefix(10)) && open.isShort)
-        for _ in 0..<5 { _ = open.shed() }
+        for _ in 0..<5 { _ = open.shed(limit: 100) }
         #expect(open.mostFiles == 2 && open.mostDirectories == 2)
         // The shortage is over.
         #expect(open.fit(limit: 0, open: 16).mostFiles == 2 && !open.isShort)

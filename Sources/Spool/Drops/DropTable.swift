@@ -72,6 +72,8 @@ struct DropTable {
     }
 
     private let limits: Limits
+    /// Files that were read to their ends since the start.
+    private(set) var countRead = 0
     /// Files that wait to be claimed and read, in one line for each app, or in the drop box for each owner.
     private var waiting = FairQueue<PendingDrop>()
     /// Directories with more files than may wait or be stuck, by app or owner; listed again when few are
@@ -300,6 +302,9 @@ struct DropTable {
         }
         move(id, to: nil)
     }
+
+    /// A file was read to its end.
+    mutating func wasRead() { countRead += 1 }
 
     /// Notes that the current file was read to its end.
     mutating func wasTaken(_ file: ClaimedFile) {

@@ -67,6 +67,12 @@ struct AppendFiles {
         var read = 0
         /// Last lines that were sealed although no writer was seen to close the file.
         var unclosedLines = 0
+        /// Files that became shorter or were rewritten, so that the read position moved backwards.
+        var truncations = 0
+        /// Bytes that disappeared before they could be read.
+        var bytesGivenUp: ByteCount = 0
+        /// Zero bytes between lines that were skipped.
+        var zeroBytes: ByteCount = 0
     }
 
     init(_ streams: Streams, _ options: SpoolOptions) {
@@ -117,6 +123,19 @@ struct AppendFiles {
         streams.displace(file)
         counts.rotations += 1
         return true
+    }
+
+    /// The read position of a file has moved backwards, because the file was truncated or rewritten.
+    mutating func wasSetBack() { counts.truncations += 1 }
+
+    /// Zeros between lines were skipped.
+    mutating func skippedZeros(_ bytes: Int64) { counts.zeroBytes += ByteCount(bytes) }
+
+    /// Takes the unread bytes of which no copy has turned up, to log each of them once.
+    mutating func takeGivenUp() -> [CutOff] {
+        let givenUp = streams.cutOffs.takeGivenUp()
+        for cut in givenUp { counts.bytesGivenUp += ByteCount(cut.end - cut.begin) }
+        return givenUp
     }
 
     // MARK: What is to be read

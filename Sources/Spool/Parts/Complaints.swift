@@ -20,6 +20,10 @@ struct Complaints {
     private var withZeros: Set<FileName> = []
     /// Time of the last message about a file that was rewritten and is sent again.
     private var lastRepeat: BootInstant?
+    /// Files that were not opened since the start, by reason.
+    private(set) var refused: [SpoolRefusal: Int] = [:]
+    /// Errors of system calls since the start, after which reading goes on.
+    private(set) var errors = 0
 
     // MARK: What a person has to fix
 
@@ -49,10 +53,11 @@ struct Complaints {
 
     func isRefused(_ path: FileName) -> Bool { refusals[path] != nil }
 
-    /// Adds a refusal. True if it is new and must be counted and logged.
+    /// Adds a refusal and counts it. True if it is new and must be logged.
     mutating func refuse(_ reason: SpoolRefusal, at path: FileName, of owner: UInt32?) -> Bool {
-        guard refusals[path] == nil else { return false }
-        return refusals.add(reason, at: path, of: owner)
+        guard refusals[path] == nil, refusals.add(reason, at: path, of: owner) else { return false }
+        refused[reason, default: 0] += 1
+        return true
     }
 
     mutating func readmit(_ path: FileName) { refusals.remove(path) }
@@ -64,6 +69,11 @@ struct Complaints {
             _ = passedOver.add((), at: path, of: nil)
         }
     }
+
+    // MARK: Errors
+
+    /// A system call has failed, and reading goes on.
+    mutating func failed() { errors += 1 }
 
     // MARK: Zeros
 

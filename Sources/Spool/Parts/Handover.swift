@@ -54,7 +54,17 @@ struct Handover {
     private(set) var parked = 0
     /// When the last commit began.
     private(set) var last = BootInstant(nanoseconds: 0)
+    private(set) var counts = Counts()
     private let limits: Limits
+
+    /// What the sink has taken since the start.
+    struct Counts: Equatable {
+        var bytes: ByteCount = 0
+        /// Commits that succeeded.
+        var commits = 0
+        /// Lines and events that exceeded the limit and were quarantined.
+        var tooLong = 0
+    }
 
     init(_ limits: Limits) { self.limits = limits }
 
@@ -80,13 +90,19 @@ struct Handover {
     mutating func took(_ bytes: Int) {
         assert(bytes >= 0 && !isClosing, "lines enter a commit that is closed")
         pass.bytes += bytes
+        counts.bytes += ByteCount(Int64(bytes))
     }
 
     /// The sink has taken a quarantine record.
     ///
-    /// - Parameter bytes: its size; many small records are a large commit too.
-    mutating func quarantined(_ bytes: Int) {
+    /// - Parameters:
+    ///   - bytes: its size; many small records are a large commit too.
+    ///   - isTooLong: whether the record is of a line or an event that exceeds the limit.
+    mutating func quarantined(_ bytes: Int, isTooLong: Bool) {
         assert(!isClosing, "a quarantine record enters a commit that is closed")
+        if isTooLong {
+            counts.tooLong += 1
+        }
         pass.hasQuarantine = true
         pass.bytes += 256 + bytes
     }
@@ -158,9 +174,12 @@ struct Handover {
     }
 
     /// A commit has ended, successfully or not.
-    mutating func endCommit() {
+    mutating func endCommit(isDurable: Bool) {
         assert(underWay > 0, "a commit ends that did not begin")
         underWay -= 1
+        if isDurable {
+            counts.commits += 1
+        }
     }
 
     /// Discards the open pass because a commit has failed for good: the next start reads its lines again.

@@ -34,6 +34,10 @@ struct OpenFiles {
     private(set) var isShort = false
     /// Count of uses. Each file keeps the count of its last use; the file with the lowest is closed first.
     private var uses: UInt64 = 0
+    /// Attempts to open a file that failed because of another process's file lease.
+    private(set) var leaseWaits = 0
+    /// The lowered limit on files, for people; nil while the configured one is in force.
+    private(set) var lowered: SpoolFigures.LoweredLimit?
 
     /// - Parameter mostFiles: the limit that is configured.
     init(mostFiles: Int) { (configured, self.mostFiles) = (mostFiles, mostFiles) }
@@ -68,6 +72,9 @@ struct OpenFiles {
 
     /// Notes that the reader has closed a file for a reason of its own.
     mutating func closed(_ file: AppendFile) { files.removeAll { $0 === file } }
+
+    /// A file could not be opened because another process holds a file lease.
+    mutating func waitedForLease() { leaseWaits += 1 }
 
     /// A file is compared with others until `endComparison`.
     mutating func compare(_ file: AppendFile) { compared = file }
@@ -145,22 +152,26 @@ struct OpenFiles {
     ///   - open: descriptors that the process has open.
     mutating func fit(limit: Int, open: Int) -> Closing {
         isShort = false
+        lowered = nil
         mostFiles = configured
         mostDirectories = OpenFiles.mostDirectories
         let room = limit - open - OpenFiles.reserve
         guard room < mostFiles + mostDirectories + OpenFiles.reserve else { return Closing() }
-        return lower(files: room / 2, directories: room / 4)
+        return lower(files: room / 2, directories: room / 4, limit)
     }
 
     /// Halves the number of open files and directories, because the process has no descriptors left.
-    mutating func shed() -> Closing {
+    ///
+    /// - Parameter limit: as for `fit`.
+    mutating func shed(limit: Int) -> Closing {
         isShort = true
         return lower(
-            files: min(mostFiles, files.count) / 2, directories: min(mostDirectories, directories.count) / 2)
+            files: min(mostFiles, files.count) / 2, directories: min(mostDirectories, directories.count) / 2,
+            limit)
     }
 
     /// Lowers the limits, but not below the fewest files and directories that are needed to read at all.
-    private mutating func lower(files count: Int, directories directoryCount: Int) -> Closing {
+    private mutating func lower(files count: Int, directories directoryCount: Int, _ limit: Int) -> Closing {
         var closing = Closing()
         mostDirectories = min(mostDirectories, max(OpenFiles.fewestDirectories, directoryCount))
         closing.directories = excessDirectories()
@@ -169,6 +180,7 @@ struct OpenFiles {
         mostFiles = count
         closing.files = excess()
         closing.mostFiles = count
+        lowered = .init(files: count, limit: limit)
         return closing
     }
 }

@@ -7,6 +7,9 @@ struct SpoolRoot: ~Copyable {
     private static let mostChecks = 10
 
     var descriptor: Descriptor
+    /// The path and the number of the directory, for people and to see whether the path leads elsewhere by
+    /// now; nil until it was asked for.
+    var identity: SpoolFigures.Root?
     /// Whether other machines or a user-space file system may change the directory unnoticed by inotify; then
     /// it is polled too.
     var isRemote = false

@@ -18,6 +18,8 @@ struct SpoolWatch {
     /// Renames of which only the first half was seen.
     var kernel = KernelWatch()
     var attention = Attention.listening
+    /// Overflows of the kernel's event queue.
+    var overflows = 0
 
     /// When the kernel's changes are read.
     enum Attention {

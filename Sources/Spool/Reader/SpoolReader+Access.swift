@@ -76,7 +76,6 @@ extension SpoolReader {
         guard !complaints.isRefused(path) else { return }
         let owner = owner ?? (try? FileSystem.status(root.raw, path))?.owner
         guard complaints.refuse(reason, at: path, of: owner) else { return }
-        counters.refused[reason, default: 0] += 1
         log.warning("file refused", ["path": options.shown(path), "reason": reason.rawValue])
     }
 

@@ -61,7 +61,7 @@ extension SpoolReader {
     func cannotRead(_ file: AppendFile, _ error: SystemError) {
         switch error.number {
         case EWOULDBLOCK:
-            counters.leaseWaits += 1
+            openFiles.waitedForLease()
             schedule(after: .seconds(1), .read(file.id))
         case ENOENT:
             if file.hasName, isThere(file) {
@@ -389,7 +389,7 @@ extension SpoolReader {
     ) throws(SystemError) {
         let begin = file.taken.offset
         let count = end - begin
-        counters.zeroBytes += ByteCount(count)
+        appendFiles.skippedZeros(count)
         if complaints.foundZeros(in: file.path) {
             log.warning(
                 "zeros in a file are skipped",

@@ -430,8 +430,7 @@ extension SpoolReader {
         guard let raw = self.descriptor(of: file.directory) else { return stay(file, descriptor) }
         do {
             // Only the agent uses the name of a claim, so it still belongs to this file.
-            try putAway(file.name, in: file.directory, raw, of: app(of: file.directory, file.owner))
-            counters.filesRemoved += 1
+            try putAway(file.name, raw, of: app(of: file.directory, file.owner))
             log.debug("file removed", ["path": file.path.text, "bytes": file.taken.offset])
             leave(file)
         } catch {

@@ -65,7 +65,7 @@ extension SpoolReader {
         guard isHeldBack else {
             if handover.underWay > 0 { return schedule(after: Backlog.censusInterval, .takeCensus) }
             backlog.endCensus()
-            if backlog.releasesMemory(now, read: counters.bytesRead) {
+            if backlog.releasesMemory(now, read: handover.counts.bytes) {
                 clinux_release_memory()
             }
             return publish()
@@ -137,8 +137,8 @@ extension SpoolReader {
         backlog.forget()
     }
 
-    /// Updates the figures of the backlog: bytes that wait, and since when.
-    func countUnread() {
+    /// Counts the backlog for the figures: bytes that wait, and since when.
+    func countUnread(in figures: inout SpoolFigures) {
         var bytes = backlog.drops.bytes
         var oldest = backlog.drops.oldest
         for file in streams.unread.values {
@@ -150,8 +150,8 @@ extension SpoolReader {
         if !backlog.isCounting, backlog.drops.bytes == 0 {
             for drop in drops.openDrops { bytes += ByteCount(drop.unread) }
         }
-        counters.unreadBytes = bytes
-        counters.oldestUnread = bytes > 0 ? oldest : nil
-        counters.waitingDropFiles = max(backlog.drops.files, drops.countUnread)
+        figures.unreadBytes = bytes
+        figures.oldestUnread = bytes > 0 ? oldest : nil
+        figures.waitingDropFiles = max(backlog.drops.files, drops.countUnread)
     }
 }

@@ -40,8 +40,7 @@ extension SpoolReader {
         var isUnderWay = true
         do {
             try await sink.commit(closed.progress)
-            counters.commits += 1
-            handover.endCommit()
+            handover.endCommit(isDurable: true)
             isUnderWay = false
             for file in closed.files { covered(file) }
             wake()
@@ -60,7 +59,7 @@ extension SpoolReader {
                 life.phase = .stopping
             }
             if isUnderWay {
-                handover.endCommit()
+                handover.endCommit(isDurable: false)
             }
         }
         life.tasks -= 1
@@ -94,7 +93,6 @@ extension SpoolReader {
     func offer(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         let taken = min(max(0, sink.take(lines, from: source, at: offset)), lines.count)
         handover.took(taken)
-        counters.bytesRead += ByteCount(Int64(taken))
         return taken
     }
 
@@ -115,7 +113,6 @@ extension SpoolReader {
     func tooLong(
         _ what: String, _ length: Int64, from source: SpoolSource, at offset: Int64, content: [UInt8]
     ) {
-        counters.linesTooLong += 1
         quarantine(
             .tooLong, QuarantineRecord.tooLong(what, length, longest: options.maxEventSize), from: source,
             at: offset,
@@ -128,7 +125,7 @@ extension SpoolReader {
         length: Int64,
         content: [UInt8]
     ) {
-        handover.quarantined(source.path.utf8.count + content.count)
+        handover.quarantined(source.path.utf8.count + content.count, isTooLong: reason == .tooLong)
         sink.quarantine(
             QuarantineRecord(
                 reason: reason, detail: detail, app: source.app, path: source.path, offset: offset,

@@ -22,8 +22,7 @@ extension SpoolReader {
         do {
             let descriptor = try FileSystem.openDirectory(root.raw, path)
             let status = try FileSystem.status(descriptor)
-            // The archive is recognised by its identity, whatever its name is: its files were read already.
-            if let archive, (status.device, status.inode) == archive.identity { return }
+            if removal.isArchive(status) { return }
             let directory = SpoolDirectory(
                 path: path, depth: depth, id: try FileID(descriptor, status), status.inode, of: options.place,
                 isOpenToAll: status.mode & 0o002 != 0)
@@ -151,7 +150,7 @@ extension SpoolReader {
         } else {
             // This is normal for a place, whose directory comes and goes with the program that writes to it;
             // `status` shows it. `follow` finds a new one.
-            counters.root = nil
+            root.identity = nil
             log.info("directory was removed", ["path": options.directory])
         }
         for child in tree.all { close(child) }
@@ -167,7 +166,7 @@ extension SpoolReader {
         }
         root.descriptor = opened
         complaints.resolve(FileName(""))
-        counters.root = nil
+        root.identity = nil
         log.warning("spool directory is back", ["path": options.directory])
         open(FileName(""), depth: 0)
     }
@@ -186,7 +185,7 @@ extension SpoolReader {
             complain(FileName(""), 0, SpoolReader.silence)
             return publish()
         }
-        take(Result { try place.open(.links, unless: counters.root, options) }, of: place, through: [])
+        take(Result { try place.open(.links, unless: root.identity, options) }, of: place, through: [])
     }
 
     private static let silence = "its file system does not answer; all else is read"
@@ -200,7 +199,7 @@ extension SpoolReader {
         if case .failure(let mount as Mount) = found {
             // The next file system on the way may hang, so the lookup continues on its thread. Without a
             // thread it is repeated later.
-            root.isAwaited = Mount.ask(on: "mount", mount.number) { [root = counters.root, options] in
+            root.isAwaited = Mount.ask(on: "mount", mount.number) { [root = root.identity, options] in
                 let mounts = mounts + [mount.number]
                 let found = Result { try place.open(.mounts(mounts), unless: root, options) }
                 self.loop.post { self.assumeIsolated { $0.take(found, of: place, through: mounts) } }

@@ -295,7 +295,7 @@ extension SpoolReader {
         }
         switch error.number {
         case EWOULDBLOCK:
-            counters.leaseWaits += 1
+            openFiles.waitedForLease()
             recheck(name, in: directory, after: .seconds(1))
         case _ where [EACCES, EPERM, EROFS].contains(error.number) && error.call == "renameat2":
             complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
@@ -448,7 +448,7 @@ extension SpoolReader {
     /// A file was read to its end: it is removed after the commit, or gets a checkpoint that says that it was
     /// read.
     private func finish(_ drop: DropReading) {
-        counters.dropFilesRead += 1
+        drops.wasRead()
         backlog.read(size: drop.status.size)
         guard !drop.isKept else {
             drops.letGo(drop.id)
@@ -465,12 +465,9 @@ extension SpoolReader {
     // MARK: Removal
 
     /// Removes a file that was read, or moves it into the archive.
-    func putAway(_ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String)
-        throws(SystemError)
-    {
-        guard let archive else { return try FileSystem.unlink(raw, name) }
-        try archive.take(
-            name, from: raw, of: app, at: time.wallTime, isTrusted: { sink.isClockTrusted() }, using: &random)
+    func putAway(_ name: FileName, _ raw: Int32, of app: String) throws(SystemError) {
+        try removal.putAway(
+            name, in: raw, of: app, at: time.wallTime, isTrusted: { sink.isClockTrusted() })
     }
 
     /// Removes drop files whose commit is durable. Files that cannot be removed become stuck, and their done
@@ -559,8 +556,7 @@ extension SpoolReader {
         _ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String
     ) -> Bool {
         do {
-            try putAway(name, in: directory, raw, of: app)
-            counters.filesRemoved += 1
+            try putAway(name, raw, of: app)
         } catch {
             let isLeft = error.number == ENOENT ? isThere(name, in: directory) : true
             if isLeft {
@@ -617,8 +613,7 @@ extension SpoolReader {
         if !directory.isGone {
             do {
                 let raw = try reach(directory)
-                // Sync the archive first: otherwise a power cut could leave a file in neither directory.
-                try archive?.sync()
+                try removal.sync()
                 try FileSystem.sync(raw)
             } catch  where !directory.isGone {
                 note(error, "cannot sync directory", directory.path)

@@ -77,7 +77,7 @@ extension SpoolReader {
                 != nil
         else { return false }
         guard file.taken.offset < old else { return true }
-        counters.truncations += 1
+        appendFiles.wasSetBack()
         tellCutOffs()
         let place = file.taken.offset
         let fields: KeyValuePairs<String, any CustomStringConvertible> = [
@@ -210,7 +210,7 @@ extension SpoolReader {
         do {
             return try PackedLines(format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
         } catch {
-            counters.errors += 1
+            complaints.failed()
             log.error("cannot unpack", ["error": error.message])
             return nil
         }
@@ -226,8 +226,7 @@ extension SpoolReader {
 
     /// Counts and logs bytes that were given up, and plans the next call of `giveUpUncopied`.
     func tellCutOffs() {
-        for cut in streams.cutOffs.takeGivenUp() {
-            counters.bytesGivenUp += ByteCount(cut.end - cut.begin)
+        for cut in appendFiles.takeGivenUp() {
             log.error(
                 cut.gone == nil
                     ? "file was truncated before it was read" : "file vanished before it was read",

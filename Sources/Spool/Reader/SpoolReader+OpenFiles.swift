@@ -2,13 +2,8 @@ internal import EventLoops
 internal import Glibc
 internal import Logs
 
-/// Opening and closing of append files within the limits of descriptors, and claims. A claim renames a file
-/// to a hidden name that only the agent uses, and checks its identity under that name. Drop files are claimed
-/// before they are read, append files before they are removed.
-///
-/// The name of a claim proves nothing, because any user can choose such a name. Files that an earlier reader
-/// has claimed are recognised by their identities in the queue's done records and checkpoints; every other
-/// file, under any name, is checked, bounded and claimed like a new one.
+/// Opening and closing of append files within the limits of descriptors, and claims: drop files are claimed
+/// before they are read, append files before they are removed (`Removal`).
 extension SpoolReader {
     /// Opens a file under its name, if it is not open, and notes the use.
     ///
@@ -94,7 +89,6 @@ extension SpoolReader {
     /// Sets the limits of open files, at the start and after a shortage, from the configuration and the
     /// descriptors that the process has left.
     func fitDescriptors() {
-        counters.loweredOpenFiles = nil
         let limit = SpoolReader.descriptorLimit
         let isBounded = limit < 1 << 30
         let count = isBounded ? (try? WholeFile.names(in: "/proc/self/fd"))?.count ?? 16 : 0
@@ -107,7 +101,8 @@ extension SpoolReader {
         if !openFiles.isShort {
             schedule(after: SpoolReader.shortage, .fitDescriptors)
         }
-        close(openFiles.shed(), SpoolReader.descriptorLimit)
+        let limit = SpoolReader.descriptorLimit
+        close(openFiles.shed(limit: limit), limit)
     }
 
     private static var descriptorLimit: Int {
@@ -121,16 +116,12 @@ extension SpoolReader {
         for directory in closing.directories { directory.descriptor = nil }
         close(idle: closing.files)
         guard let files = closing.mostFiles else { return }
-        counters.loweredOpenFiles = .init(files: files, limit: limit)
         log.warning(
             "fewer files are held open than spool.max_open_files allows: the process may not open more",
             ["files": files, "descriptors": limit, "hint": "raise LimitNOFILE"])
     }
 
     // MARK: Claims
-
-    /// Number of random names tried for a claim.
-    private static let claimAttempts = 8
 
     /// Claims a file: renames it to a hidden name of the agent.
     ///
@@ -144,28 +135,11 @@ extension SpoolReader {
     func claim(
         _ name: FileName, _ status: FileStatus, in directory: SpoolDirectory, _ raw: Int32
     ) throws(SystemError) -> FileName? {
-        let claim = try rename(name, in: raw)
-        var isIts = false
-        defer { if !isIts { restoreName(claim, name, in: directory, raw) } }
-        let claimed = try FileSystem.status(raw, claim)
-        isIts = claimed.inode == status.inode && claimed.device == status.device
-        return isIts ? claim : nil
-    }
-
-    /// Renames a file to a random name of a claim that is free.
-    private func rename(_ name: FileName, in raw: Int32) throws(SystemError) -> FileName {
-        for _ in 0..<SpoolReader.claimAttempts {
-            // Users can see claims, so the numbers must be unpredictable: a user who knew the next ones could
-            // block a file from being claimed with directories of these names.
-            let claim = name.claim(random.next())
-            do {
-                try FileSystem.rename(raw, name, to: claim)
-                return claim
-            } catch {
-                guard error.number == EEXIST else { throw error }
-            }
-        }
-        throw SystemError("renameat2", number: EEXIST)
+        let claim = try removal.claim(name, status, in: raw)
+        guard !claim.isExpected else { return claim.name }
+        restoreName(claim.name, name, in: directory, raw)
+        if let error = claim.error { throw error }
+        return nil
     }
 
     /// Gives a file that was claimed by mistake its name back. If the name is taken, the file is read under

@@ -247,7 +247,7 @@ extension SpoolReader {
     /// Handles a change: finds the file or directory of its watch.
     private func take(_ change: Change) {
         guard change.kind != .overflow else {
-            counters.overflows += 1
+            watching.overflows += 1
             log.info("changes came too fast, listing everything again")
             for directory in tree.all { scan(directory) }
             for file in streams.files.values { makeReady(file) }

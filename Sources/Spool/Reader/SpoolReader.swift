@@ -23,14 +23,12 @@ public actor SpoolReader: LoopActor {
     let log: Log
     let time: any TimeSource
     let sink: any SpoolSink
-    var random: any RandomNumberGenerator
 
     // MARK: Its parts
 
     var root: SpoolRoot
     var tree = Tree()
-    /// The archive for files that were read; nil if they are removed or stay.
-    let archive: Archive?
+    let removal: Removal
     var watching = SpoolWatch()
     var openFiles: OpenFiles
     var appendFiles: AppendFiles
@@ -52,8 +50,6 @@ public actor SpoolReader: LoopActor {
     var agenda = Agenda()
     var handover: Handover
     var life = SpoolReaderLife()
-    /// The figures as they are counted on the loop.
-    var counters = SpoolFigures()
     /// The figures as they were published last, for other threads.
     nonisolated let published = Mutex(SpoolFigures())
 
@@ -91,7 +87,6 @@ public actor SpoolReader: LoopActor {
         self.loop = loop
         self.log = log
         self.time = time
-        self.random = random
         self.findUser = findUser ?? { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
         let own = options.ownCheckpoints(among: start.checkpoints)
         let streams = Streams(
@@ -111,9 +106,11 @@ public actor SpoolReader: LoopActor {
         // The directory of a place is looked for after the start (`follow`), because it may be missing.
         let opened = try SpoolReader.openRoot(options.place == nil ? options.directory : "/")
         if case .archive(let path, let retention, let mostBytes) = options.afterRead {
-            archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: opened, log: log)
+            let archive = try Archive(
+                path, retention: retention, mostBytes: mostBytes, spool: opened, log: log)
+            removal = Removal(archive, random)
         } else {
-            archive = nil
+            removal = Removal(nil, random)
         }
         root = SpoolRoot(opened)
     }
@@ -348,46 +345,69 @@ public actor SpoolReader: LoopActor {
 
     // MARK: Figures
 
-    /// Copies the figures for other threads.
+    /// Copies the figures of all parts for other threads.
     func publish() {
-        if counters.root == nil, tree.top != nil, let status = try? FileSystem.status(root.descriptor) {
-            counters.root = SpoolFigures.Root(
+        if root.identity == nil, tree.top != nil, let status = try? FileSystem.status(root.descriptor) {
+            root.identity = SpoolFigures.Root(
                 path: options.directory, device: status.device, inode: status.inode)
         }
-        counters.directories = tree.count
-        counters.polledDirectories = watching.polled.count
-        counters.pollReason = watching.pollReason
-        counters.appendFiles = streams.files.count
-        counters.rotations = appendFiles.counts.rotations
-        counters.appendFilesRead = appendFiles.counts.read
-        counters.unclosedLines = appendFiles.counts.unclosedLines
-        counters.openFiles = openFiles.count
-        countUnread()
-        counters.isHeldBack = isHeldBack
+        var figures = self.figures
+        figures.root = root.identity
+        figures.directories = tree.count
+        figures.polledDirectories = watching.polled.count
+        figures.pollReason = watching.pollReason
+        figures.overflows = watching.overflows
+        figures.crowdedDirectories = tree.listing.crowdedCount
+        figures.secondTries = agenda.obstacles
+        figures.isHeldBack = isHeldBack
+        countFiles(in: &figures)
+        countUnread(in: &figures)
+        showComplaints(in: &figures)
+        published.withLock { [figures] in $0 = figures }
+    }
+
+    private func countFiles(in figures: inout SpoolFigures) {
+        figures.appendFiles = streams.files.count
+        figures.appendFilesRead = appendFiles.counts.read
+        figures.rotations = appendFiles.counts.rotations
+        figures.truncations = appendFiles.counts.truncations
+        figures.unclosedLines = appendFiles.counts.unclosedLines
+        figures.bytesGivenUp = appendFiles.counts.bytesGivenUp
+        figures.zeroBytes = appendFiles.counts.zeroBytes
+        figures.openFiles = openFiles.count
+        figures.loweredOpenFiles = openFiles.lowered
+        figures.leaseWaits = openFiles.leaseWaits
+        figures.dropFilesRead = drops.countRead
+        figures.filesRemoved = removal.count
+        figures.bytesRead = handover.counts.bytes
+        figures.commits = handover.counts.commits
+        figures.linesTooLong = handover.counts.tooLong
+    }
+
+    /// Some of the complaints; a list that has not changed is left as it was published last.
+    private func showComplaints(in figures: inout SpoolFigures) {
+        figures.refused = complaints.refused
+        figures.errors = complaints.errors
         if let (shown, count) = complaints.takeUnresolved(atMost: 16) {
-            counters.complaints = shown
+            figures.complaints = shown
             for index in shown.indices {
-                counters.complaints[index].ownerName = shownName(of: shown[index].owner)
+                figures.complaints[index].ownerName = shownName(of: shown[index].owner)
             }
-            counters.inaccessible = count
+            figures.inaccessible = count
         }
         if let (shown, count) = complaints.takeRefusals(atMost: 8) {
-            counters.refusedNames = shown.map { "\(options.shown($0.path)) (\($0.reason.rawValue))" }
-            counters.refusedFiles = count
+            figures.refusedNames = shown.map { "\(options.shown($0.path)) (\($0.reason.rawValue))" }
+            figures.refusedFiles = count
         }
         if let (shown, count) = complaints.takePassedOver(atMost: 8) {
-            counters.passedOverNames = shown.map(\.text)
-            counters.passedOver = count
+            figures.passedOverNames = shown.map(\.text)
+            figures.passedOver = count
         }
-        counters.crowdedDirectories = tree.listing.crowdedCount
-        counters.secondTries = agenda.obstacles
-        let figures = counters
-        published.withLock { $0 = figures }
     }
 
     /// Counts and logs an error after which reading continues.
     func note(_ error: SystemError, _ text: StaticString, _ path: FileName) {
-        counters.errors += 1
+        complaints.failed()
         log.warning(text, ["path": path.text, "error": error.description])
     }
 }
