@@ -6,7 +6,7 @@ import Testing
 struct OwnersTableTests {
     @Test("a name is looked up once at a time, and known afterwards")
     func lookup() {
-        var owners = Owners()
+        let owners = Owners()
         #expect(owners.name(of: 1000) == .toLookUp && owners.name(of: 1000) == .awaited)
         #expect(owners.name(of: 1001) == .toLookUp)
         #expect(owners.shownName(of: 1000) == "uid-1000")
@@ -19,7 +19,7 @@ struct OwnersTableTests {
 
     @Test("of a range of subordinate ids one name is looked up at a time")
     func subordinate() {
-        var owners = Owners()
+        let owners = Owners()
         let first: UInt32 = 2 << 16
         #expect(owners.name(of: first) == .toLookUp && owners.name(of: first + 1) == .awaited)
         #expect(owners.name(of: first + 65_536) == .toLookUp)
@@ -29,7 +29,7 @@ struct OwnersTableTests {
 
     @Test("each of the first users has a share, so has each range beyond them, and each user with a name")
     func shares() {
-        var owners = Owners()
+        let owners = Owners()
         #expect(owners.share(of: 0) == "uid-0" && owners.share(of: 65_535) == "uid-65535")
         #expect(owners.share(of: 65_536) == "uids-1" && owners.share(of: 131_071) == "uids-1")
         owners.found("uid-65536", of: 65_536)
@@ -47,7 +47,7 @@ struct OwnersTableTests {
 
     @Test("the table is bounded")
     func bounded() {
-        var owners = Owners()
+        let owners = Owners()
         for owner in 0...UInt32(Owners.most) { owners.found("u\(owner)", of: owner) }
         let known = (0...UInt32(Owners.most)).count { owners[$0] != nil }
         #expect(known >= 1 && known <= Owners.most)

@@ -54,6 +54,8 @@ struct AppendFiles {
     /// Which content each file holds, and what was read of it.
     var streams: Streams
     private(set) var counts = Counts()
+    /// How blocks of files are cut into lines.
+    private(set) var blocks: BlockReader
     private let waits: FileWaits
     /// Whether files are removed once they are queued.
     private let removes: Bool
@@ -77,9 +79,19 @@ struct AppendFiles {
 
     init(_ streams: Streams, _ options: SpoolOptions) {
         self.streams = streams
+        blocks = BlockReader(
+            longest: options.maxEventSize, format: options.format, joinsText: options.joinsText,
+            recordStart: options.recordStart)
         waits = FileWaits(options)
         removes = options.afterRead != .keep
         graceTime = options.graceTime
+    }
+
+    /// Sets which lines are handed over together: consecutive lines of text, or the lines of records with this
+    /// beginning.
+    mutating func join(text isJoined: Bool, records start: RecordStart?) {
+        blocks.joinsText = isJoined
+        blocks.recordStart = start
     }
 
     /// Whether a file is known: it was not let go, and no other object stands for it.

@@ -7,8 +7,9 @@ internal import Model
 ///
 /// A directory service (NSS) may take minutes to answer, or never answer. So `Owners` only says that a name
 /// is to be looked up, once for each user; the reader looks it up on another thread, and complains if that is
-/// slow.
-struct Owners {
+/// slow. It is a reference, because names are asked for in the middle of choosing whose turn is next. Used on
+/// the reader's loop only.
+final class Owners {
     /// The state of a user's name.
     enum Name: Equatable {
         case known(String)
@@ -35,21 +36,28 @@ struct Owners {
     /// Most names that are remembered; beyond them all are forgotten and looked up again.
     static let most = 65_536
 
+    /// Looks up a user's name, or gives `uid-N`; may block, so it is called on another thread.
+    let find: @Sendable (UInt32) -> String
     private var known: [UInt32: String] = [:]
     /// Users whose names are being looked up. Ids of one pool (`Holder.pool`) count as one, so that a user's
     /// range of subordinate ids (subuid(5)) does not cause 65,536 lookups at a time.
     private var asked: Set<UInt32> = []
 
+    /// - Parameter find: how names are looked up; by default the system is asked (NSS).
+    init(_ find: (@Sendable (UInt32) -> String)? = nil) {
+        self.find = find ?? { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
+    }
+
     subscript(owner: UInt32) -> String? { known[owner] }
 
     /// A user's name, or `uid-N` for a user without a name.
-    mutating func name(of owner: UInt32) -> Name {
+    func name(of owner: UInt32) -> Name {
         if let name = known[owner] { return .known(name) }
         return asked.insert(Holder.pool(of: owner)).inserted ? .toLookUp : .awaited
     }
 
     /// A name was looked up.
-    mutating func found(_ name: String, of owner: UInt32) {
+    func found(_ name: String, of owner: UInt32) {
         if known.count >= Owners.most {
             known.removeAll()
         }

@@ -189,7 +189,7 @@ extension SpoolReader {
     /// another user has this name.
     func app(of directory: SpoolDirectory, _ owner: UInt32) -> String {
         guard directory.isIncoming else { return directory.app }
-        let name = knownName(of: owner) ?? findUser(owner)
+        let name = knownName(of: owner) ?? owners.find(owner)
         let app = Owners.app(of: owner, named: name) { isApp($0, notOf: owner) }
         let told = FileName("incoming/*, \(name)")
         switch app {
@@ -243,12 +243,12 @@ extension SpoolReader {
             return name
         }
         schedule(after: SpoolReader.slowLookup, .reportSlowName(owner))
-        let isAsked = Mount.ask(on: "names", "") { [findUser] in
-            let name = findUser(owner)
+        let isAsked = Mount.ask(on: "names", "") { [find = owners.find] in
+            let name = find(owner)
             self.loop.post { self.assumeIsolated { $0.found(name, of: owner) } }
         }
         if !isAsked {
-            found(findUser(owner), of: owner)
+            found(owners.find(owner), of: owner)
         }
         return owners[owner]
     }

@@ -23,16 +23,16 @@ extension SpoolReader {
 
     /// Sets the reader's timer to the next errand, if it is not set so.
     private func setAlarm() {
-        guard life.phase == .running, let next = agenda.nextAlarm() else { return }
-        if let timer = life.alarm {
+        guard life.isRunning, let next = agenda.nextAlarm() else { return }
+        if let timer = life.takeAlarm() {
             loop.cancel(timer)
         }
-        life.alarm = loop.after(max(.zero, next - now)) { self.assumeIsolated { $0.ring() } }
+        life.set(loop.after(max(.zero, next - now)) { self.assumeIsolated { $0.ring() } })
     }
 
     /// The timer has fired.
     private func ring() {
-        life.alarm = nil
+        _ = life.takeAlarm()
         agenda.alarmFired()
         runErrands(within: SpoolReader.sliceTime)
     }
@@ -40,7 +40,7 @@ extension SpoolReader {
     /// Runs due errands for at most `limit`, and charges each to its app.
     func runErrands(within limit: Duration) {
         let end = now + limit
-        while life.phase == .running, let errand = agenda.popDue(now) {
+        while life.isRunning, let errand = agenda.popDue(now) {
             let start = now
             let app = share(of: errand)
             run(errand)

@@ -149,7 +149,7 @@ extension SpoolReader {
                 zeros = try self.zeros(in: file, at: begin + Int64(content), rest, descriptor)
             }
             let isSilent = now - file.lastChange >= options.textTime
-            let cut = blocks.cut(
+            let cut = appendFiles.blocks.cut(
                 block, content: content, zeros: zeros, isEnd: isEnd,
                 BlockReader.Ending(isSealed: file.isSealed, isSilent: isSilent))
             guard try take(cut.piece, of: file, block, in: buffer, at: start, descriptor) else { return true }

@@ -362,7 +362,7 @@ extension SpoolReader {
             } else if let claim = try claim(file, status, raw) {
                 reached(file.path)
                 appendFiles.beginLeaving(file, as: claim, at: now)
-                life.tasks += 1
+                life.beginTask()
                 let id = file.id
                 Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
                 return true
@@ -397,7 +397,7 @@ extension SpoolReader {
     /// Begins the time of grace once the commit of the whole file survives a power cut.
     private func leaveOnceDurable(_ id: FileID) async {
         defer {
-            life.tasks -= 1
+            life.endTask()
             wake()
         }
         do {

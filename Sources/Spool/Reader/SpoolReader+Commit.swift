@@ -25,7 +25,7 @@ extension SpoolReader {
         progress.done = closed.done.map(\.record)
         progress.unlinked = closed.unlinked
         progress.memory = tree.listing.sight?.takeChanges() ?? [:]
-        life.tasks += 1
+        life.beginTask()
         planCensus()
         handover.closed(ClosedPass(progress: progress, files: covered, done: closed.done))
         Task(executorPreference: loop) { await self.commit() }
@@ -52,17 +52,16 @@ extension SpoolReader {
             }
         } catch {
             // Stop reading. The next start continues at the last successful commit.
-            if life.phase == .running || life.phase == .stopping {
+            if life.fail() {
                 log.info("reading ends", ["reason": "\(error)"])
                 handover.giveUp()
                 drops.giveUpReading()
-                life.phase = .stopping
             }
             if isUnderWay {
                 handover.endCommit(isDurable: false)
             }
         }
-        life.tasks -= 1
+        life.endTask()
         wake()
     }
 

@@ -139,7 +139,7 @@ extension SpoolReader {
 
     /// The root is gone: closes all directories, reports it, and looks for a new root from time to time.
     private func lostRoot() {
-        guard life.phase == .running else { return }
+        guard life.isRunning else { return }
         if options.place == nil {
             log.error("spool directory is missing", ["path": options.directory, "advice": "create it"])
             let complaint = SpoolComplaint(
@@ -211,7 +211,7 @@ extension SpoolReader {
         }
         let known = tree.top
         do {
-            guard let opened = try found.get().map({ Descriptor($0) }), life.phase == .running else { return }
+            guard let opened = try found.get().map({ Descriptor($0) }), life.isRunning else { return }
             if let known {
                 close(known)
             }

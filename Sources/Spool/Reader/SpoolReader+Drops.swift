@@ -593,9 +593,9 @@ extension SpoolReader {
         if streams.remembered.release() {
             clinux_release_memory()
         }
-        guard let root = tree.top else { return }
+        guard let top = tree.top else { return }
         for record in drops.takeDoneBefore() {
-            drops.unsynced.add(record, in: tree[FileName(record.claim).parent] ?? root)
+            drops.unsynced.add(record, in: tree[FileName(record.claim).parent] ?? top)
         }
         scheduleSync()
     }

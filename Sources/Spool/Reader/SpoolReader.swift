@@ -18,8 +18,6 @@ public actor SpoolReader: LoopActor {
     /// The loop that is the actor's executor.
     public nonisolated let loop: EventLoop
     let options: SpoolOptions
-    /// How blocks of append files are cut.
-    private(set) var blocks: BlockReader
     let log: Log
     let time: any TimeSource
     let sink: any SpoolSink
@@ -40,9 +38,7 @@ public actor SpoolReader: LoopActor {
     /// Size of the read buffer: the bytes before the position that are compared, a block that is longer than
     /// any line, and one byte for the LF that a last line may lack.
     private let blockSize: Int
-    var owners = Owners()
-    /// Looks up a user's name, or gives `uid-N`; may block, so it is called on another thread.
-    let findUser: @Sendable (UInt32) -> String
+    let owners: Owners
 
     // MARK: Its work
 
@@ -75,9 +71,6 @@ public actor SpoolReader: LoopActor {
         sharing shared: LoopBound<SharedReading>? = nil, findUser: (@Sendable (UInt32) -> String)? = nil
     ) throws(SpoolError) {
         self.options = options
-        blocks = BlockReader(
-            longest: options.maxEventSize, format: options.format, joinsText: options.joinsText,
-            recordStart: options.recordStart)
         handover = Handover(Handover.Limits(bytes: options.commitBytes, linger: options.linger))
         openFiles = OpenFiles(mostFiles: options.maxOpenFiles)
         let shared = shared ?? LoopBound(SharedReading(on: loop), to: loop)
@@ -87,7 +80,7 @@ public actor SpoolReader: LoopActor {
         self.loop = loop
         self.log = log
         self.time = time
-        self.findUser = findUser ?? { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
+        owners = Owners(findUser)
         let own = options.ownCheckpoints(among: start.checkpoints)
         let streams = Streams(
             own, joinedTops: options.place?.joinedTops ?? [],
@@ -140,8 +133,7 @@ public actor SpoolReader: LoopActor {
     /// Sets which lines are handed over together from now on: consecutive lines of text, or the lines of
     /// records with this beginning.
     public func join(text isJoined: Bool, records start: RecordStart?) {
-        blocks.joinsText = isJoined
-        blocks.recordStart = start
+        appendFiles.join(text: isJoined, records: start)
     }
 
     /// Begins a commit soon although nothing was read, because the sink has taken something from elsewhere.
@@ -152,8 +144,7 @@ public actor SpoolReader: LoopActor {
 
     /// Begins to watch and to read. Has no effect after the first call.
     public func start() {
-        guard life.phase == .idle else { return }
-        life.phase = .running
+        guard life.start() else { return }
         // The kernel sends SIGIO when a writer breaks a file lease, which would kill the process. The reader
         // finds out by asking (`FileLease.isHeld`).
         signal(SIGIO, SIG_IGN)
@@ -176,14 +167,7 @@ public actor SpoolReader: LoopActor {
     public func stop() async {
         await withCheckedContinuation { continuation in
             // Checked inside of the continuation, because other work of the actor may run before it.
-            guard life.phase == .running || life.phase == .stopping else {
-                if life.phase == .idle {
-                    life.phase = .stopped
-                }
-                return continuation.resume()
-            }
-            life.phase = .stopping
-            life.stopWaiters.append(continuation)
+            guard life.stop(continuation) else { return continuation.resume() }
             wake()
         }
     }
@@ -192,14 +176,13 @@ public actor SpoolReader: LoopActor {
 
     /// Posts the next call of `pump` to the loop, unless one is posted already.
     func wake() {
-        guard !life.isPumpPosted, life.phase == .running || life.phase == .stopping else { return }
-        life.isPumpPosted = true
+        guard life.postPump() else { return }
         loop.post { self.assumeIsolated { $0.pump() } }
     }
 
     /// One turn of the reader: changes, errands, a slice of reading, and a commit if one is due.
     private func pump() {
-        life.isPumpPosted = false
+        life.pumpBegins()
         switch life.phase {
         case .idle, .stopped: return
         case .stopping: return windUp()
@@ -328,19 +311,16 @@ public actor SpoolReader: LoopActor {
     private func windUp() {
         guard !handover.isClosing, !handover.isFull else { return }
         if !handover.isEmpty { return beginCommit() }
-        guard life.tasks == 0 else { return }
-        life.phase = .stopped
+        guard let waiters = life.end() else { return }
         endWatching()
-        if let alarm = life.alarm {
+        if let alarm = life.takeAlarm() {
             loop.cancel(alarm)
         }
-        life.alarm = nil
         agenda = Agenda()
         for file in openFiles.takeAll() { file.descriptor = nil }
         readBuffer.release()
         publish()
-        for waiter in life.stopWaiters { waiter.resume() }
-        life.stopWaiters.removeAll()
+        for waiter in waiters { waiter.resume() }
     }
 
     // MARK: Figures
