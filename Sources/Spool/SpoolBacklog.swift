@@ -12,8 +12,6 @@ public struct SpoolBacklog: Sendable, Equatable {
 
     /// Most names that are examined, so that counting ends in a spool of millions of files.
     static let mostNames = 20_000
-    /// Most levels of directories.
-    private static let deepest = 8
 
     /// Counts the backlog.
     ///
@@ -43,7 +41,7 @@ public struct SpoolBacklog: Sendable, Equatable {
             }
             let path = below.isEmpty ? name.text : "\(below)/\(name.text)"
             if status.isDirectory {
-                guard depth < SpoolBacklog.deepest,
+                guard depth < SpoolReader.deepest,
                     let inner = try? FileSystem.openDirectory(stream.descriptor, name)
                 else { continue }
                 add(inner, below: path, depth: depth + 1, read, &names)

@@ -116,6 +116,8 @@ struct BoundaryTests {
         let sixteenth = String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex))
         spool.write("too deep\n", to: "\(path)/x.jsonl")
         spool.write("1\n", to: "\(sixteenth)/x.jsonl")
+        // What waits without an agent is counted as far down as an agent reads.
+        #expect(SpoolBacklog.measure(in: spool.path).files == 1)
         let reader = try await spool.start()
         await spool.untilLines(["1"])
         await spool.until("the next is refused") { reader.figures.refused[.tooDeep] == 1 }
