@@ -12,9 +12,10 @@ public enum DropFileWriter {
     /// the directory. The order matters: a reader must never see an incomplete file under a visible name, not
     /// even after a power cut.
     ///
-    /// When the function returns, the file survives a power cut. In a drop box, which cannot be opened for
-    /// syncing, the whole file system is synced. When it throws, no reader has seen the file, unless only the
-    /// last sync has failed.
+    /// When the function returns, the file survives a power cut, or an agent has taken it over. In a drop box,
+    /// which cannot be opened for syncing, the whole file system is synced. When it throws, the file is gone
+    /// again, so that the caller may write it once more; only an agent that keeps files where they are may
+    /// have read it.
     /// - Parameters:
     ///   - bytes: a JSON object, or an array of objects.
     ///   - directory: an app's directory in the spool, or `incoming/`.
@@ -36,7 +37,12 @@ public enum DropFileWriter {
                 let hidden = FileName(".\(stem)-\(digits).json.tmp")
                 do throws(SystemError) {
                     let file = try write(bytes, to: hidden, in: folder.descriptor.raw, thenRenamedTo: name)
-                    try folder.sync(with: file)
+                    do throws(SystemError) {
+                        try folder.sync(with: file)
+                    } catch {
+                        guard takeBack(name, as: hidden, in: folder.descriptor.raw) else { return name.text }
+                        throw error
+                    }
                     return name.text
                 } catch {
                     guard error.number == EEXIST else { throw error }
@@ -66,8 +72,11 @@ public enum DropFileWriter {
 
         /// Makes the name of a file in the directory durable.
         func sync(with file: borrowing Descriptor) throws(SystemError) {
-            let result = isReadable ? fsync(descriptor.raw) : clinux_sync_file_system(file.raw)
-            guard result == 0 else { throw SystemError("fsync") }
+            // Some file systems cannot sync a directory by itself (fsync(2), EINVAL).
+            if isReadable, fsync(descriptor.raw) == 0 { return }
+            guard !isReadable || errno == EINVAL, clinux_sync_file_system(file.raw) == 0 else {
+                throw SystemError("fsync")
+            }
         }
     }
 
@@ -91,6 +100,19 @@ public enum DropFileWriter {
             try? FileSystem.unlink(directory, hidden)
             throw error
         }
+    }
+
+    /// Removes a file whose name could not be made durable. False if the name leads to it no more: an agent has
+    /// claimed it, and makes its content durable in the queue.
+    private static func takeBack(_ name: FileName, as hidden: FileName, in directory: Int32) -> Bool {
+        do throws(SystemError) {
+            try FileSystem.rename(directory, name, to: hidden)
+        } catch {
+            return error.number != ENOENT
+        }
+        // If this fails, the file stays hidden, so it is never read.
+        try? FileSystem.unlink(directory, hidden)
+        return true
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {

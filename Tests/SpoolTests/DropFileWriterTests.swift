@@ -75,6 +75,27 @@ struct DropFileWriterTests {
         #expect(spool.names() == [".event-2.json.tmp", "event-1.json", "event-3.json"])
     }
 
+    @Test("a file whose name cannot be made durable is taken back, so that it may be written once more")
+    func failedSync() throws {
+        let spool = try SpoolHarness()
+        // The first sync is the file's, the second its directory's.
+        FaultSpool.arm("fsync", at: 2, error: EIO)
+        let error = #expect(throws: SpoolError.self) { try put("{}", in: spool.path) }
+        #expect(FaultSpool.disarm().failed == "fsync")
+        #expect(error?.cause?.number == EIO)
+        #expect(spool.names() == [])
+        #expect(try put("{}", in: spool.path) == "event-1.json")
+    }
+
+    @Test("where a directory cannot be synced by itself, its file system is")
+    func directoriesWithoutSync() throws {
+        let spool = try SpoolHarness()
+        FaultSpool.arm("fsync", at: 2, error: EINVAL)
+        let name = try put("{}", in: spool.path)
+        #expect(FaultSpool.disarm().failed == "fsync")
+        #expect(spool.names() == [name])
+    }
+
     @Test("where it cannot write it says so, names the directory, and leaves nothing behind")
     func failuresLeaveNothing() throws {
         let error = #expect(throws: SpoolError.self) { try put("{}", in: "/nowhere/at/all") }
