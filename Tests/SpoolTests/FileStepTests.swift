@@ -130,6 +130,19 @@ struct FileStepTests {
         }
     }
 
+    @Test("a writer that is there after a close was reported is asked for again, less and less often")
+    func closesAreReportedEarly() {
+        always("the report may have come before the close was done") { facts, step in
+            guard facts.writers == .present, facts.end == .closed, !(facts.isUnsealed && facts.holdsText)
+            else { return true }
+            var unasked = facts
+            unasked.writers = .notAsked
+            guard FileStep.next(unasked, waits) == .askForWriters else { return true }
+            guard case .lookAgain(let wait) = step else { return false }
+            return !facts.isReported || wait >= min(facts.silence, waits.unclosed)
+        }
+    }
+
     @Test("whatever is waited for comes: nothing is only waited for if it is reported")
     func waitsEnd() {
         always("a wait is positive, and bounded by the longest") { _, step in
