@@ -131,20 +131,15 @@ final class CrashWorld {
     /// Boots for the last time: all must arrive now.
     func finish() async throws {
         try await boot(freezingAfter: Int.max / 2)
-        let clock = SystemTime()
-        let deadline = clock.bootTime + .seconds(30)
+        // Bounded by rounds without progress, in each of which both loops have had a turn: a busy machine may take any time.
+        var (last, rounds): (String?, Int) = (nil, 0)
         while true {
             while try await deliver() {}
-            let arrived = Set(batches.values.joined())
-            let lanes = machine?.store.snapshot.lanes ?? []
-            if required.isSubset(of: arrived), lanes.allSatisfy({ $0.ledger.queued == 0 }), isEverythingRead()
-            {
-                break
-            }
-            guard clock.bootTime < deadline else {
-                throw Difference(description: "missing \(required.subtracting(arrived).sorted().prefix(8))")
-            }
+            guard let waiting = waitsFor() else { break }
+            (last, rounds) = waiting == last ? (last, rounds + 1) : (waiting, 0)
+            guard rounds < 30_000 else { throw Difference(description: "waits for \(waiting)") }
             await pause(.milliseconds(2))
+            await turn(of: readerLoop)
         }
         guard let machine else { return }
         await machine.reader.stop()
@@ -496,13 +491,28 @@ final class CrashWorld {
         return found
     }
 
-    private func isEverythingRead() -> Bool {
-        guard let figures = machine?.reader.figures, figures.unreadBytes == 0, figures.waitingDropFiles == 0
-        else {
-            return false
+    /// What is not done yet; nil if all is.
+    private func waitsFor() -> String? {
+        guard let machine else { return "the agent" }
+        var waiting: [String] = []
+        let missing = required.subtracting(batches.values.joined())
+        if !missing.isEmpty { waiting.append("events \(missing.sorted().prefix(8))") }
+        for lane in machine.store.snapshot.lanes where lane.ledger.queued > 0 {
+            waiting.append("\(lane.ledger.queued) queued events")
         }
-        return afterRead == .keep
-            || files().values.allSatisfy { !$0.hasSuffix(".json") && !$0.contains("/x.jsonl.") }
+        let figures = machine.reader.figures
+        if figures.unreadBytes > 0 { waiting.append("\(figures.unreadBytes.value) unread bytes") }
+        if figures.waitingDropFiles > 0 { waiting.append("\(figures.waitingDropFiles) drop files") }
+        if !figures.secondTries.isEmpty { waiting.append("second tries \(figures.secondTries)") }
+        if afterRead != .keep {
+            let left = files().values.filter { $0.hasSuffix(".json") || $0.contains("/x.jsonl.") }
+            if !left.isEmpty { waiting.append("files to go: \(left.sorted())") }
+        }
+        return waiting.isEmpty ? nil : waiting.joined(separator: ", ")
+    }
+
+    private func turn(of loop: EventLoop) async {
+        await withCheckedContinuation { continuation in loop.post { continuation.resume() } }
     }
 
     private func chance(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
