@@ -134,6 +134,23 @@ struct FirstSightTests {
         await reader.stop()
     }
 
+    @Test("what was passed over stays passed over when the file is cut at its end")
+    func cutBehindHistory() async throws {
+        let spool = try SpoolHarness()
+        spool.write("1\n2\n", to: "app.log")
+        await spool.pause(.milliseconds(50))
+        let reader = try await start(spool, .now)
+        await untilPassedOver(spool, files: 1)
+        await spool.until("its end is durable") { spool.queue.start.checkpoints.contains { $0.offset == 4 } }
+        spool.append("3\n4\n", to: "app.log")
+        await spool.untilLines(["3", "4"])
+        truncate("\(spool.path)/app.log", 4)
+        await spool.until("it is seen to be shorter") { reader.figures.truncations == 1 }
+        spool.append("5\n", to: "app.log")
+        await spool.untilLines(["3", "4", "5"])
+        await reader.stop()
+    }
+
     @Test("an age: files that were changed within it are read whole, others from their ends")
     func age() async throws {
         let spool = try SpoolHarness()

@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Frames
 internal import Glibc
 internal import Logs
 internal import Model
@@ -137,8 +138,20 @@ extension SpoolReader {
         let head = try FileSystem.bytes(
             of: descriptor, at: 0, count: Int(min(end, Int64(Fingerprint.longest))))
         let fingerprint = Fingerprint(length: head.count, hash: head.withUnsafeBytes { ByteHash.of($0) })
-        streams.passOver(file, upTo: try mark(at: end, descriptor), fingerprint, in: &handover.pass)
+        var mark = try mark(at: end, descriptor)
+        mark.sum = try sumOfHistory(upTo: end, descriptor)
+        streams.passOver(file, upTo: mark, fingerprint, in: &handover.pass)
         tree.listing.sight?.passedOver(end)
+    }
+
+    /// The checksum of a history that fits into one block, by which the position is found again if the file is
+    /// cut later. Otherwise the history would be read then. A longer one has none: computing it would read
+    /// all of what is to be passed over.
+    private func sumOfHistory(upTo end: Int64, _ descriptor: Int32) throws(SystemError) -> UInt32 {
+        guard end <= SpoolReader.sliceBytes else { return 0 }
+        let room = UnsafeMutableRawBufferPointer(rebasing: takeBuffer()[..<Int(end)])
+        let count = try FileSystem.read(descriptor, into: room, at: 0)
+        return count == room.count ? crc32c(UnsafeRawBufferPointer(room), from: Mark.start.sum) : 0
     }
 
     /// The end of the last whole line before an offset; the offset itself if the line exceeds the longest
