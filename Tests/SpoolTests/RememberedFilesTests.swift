@@ -300,6 +300,61 @@ struct RememberedFilesTests {
         await reader.stop()
     }
 
+    @Test("a file that stays and is removed is remembered as gone, under whichever name it had last")
+    func removedAfterItStayed() async throws {
+        let spool = try SpoolHarness()
+        for name in ["a", "b"] { spool.write("{\"event\":\"\(name)\"}\n", to: "\(name).json") }
+        let keys = ["a", "b"].map { spool.handle(of: "\($0).json") }
+        func traces() -> [FileTrace?] {
+            spool.queue.with { queue in keys.map { queue.checkpoints[$0].flatMap { FileTrace($0.state) } } }
+        }
+        let reader = try await spool.start { $0.afterRead = .keep }
+        await spool.until("they are read") { traces().allSatisfy { $0?.doneVersion != nil } }
+        spool.remove("a.json")
+        spool.rename("b.json", to: "d.json")
+        await spool.until("the removed one is gone, the renamed one is not") {
+            traces().map { $0?.missingSince != nil } == [true, false]
+        }
+        spool.remove("d.json")
+        await spool.until("the renamed one is gone too") { traces()[1]?.missingSince != nil }
+        #expect(spool.queue.lines.count == 2)
+        await reader.stop()
+    }
+
+    @Test("files of a directory that comes and goes leave nothing behind each time")
+    func flappingDirectory() {
+        let time = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
+        var files = RememberedFiles([])
+        var pass = Pass()
+        let stays = gone(0, at: nil)
+        files.miss(stays.0, stays.1, isAway: true, at: time, in: &pass)
+        for _ in 0..<1000 {
+            time.advance(by: .seconds(1))
+            for number in 1...3 {
+                let (checkpoint, trace) = gone(number, at: nil)
+                files.miss(checkpoint, trace, isAway: true, at: time, in: &pass)
+            }
+            for number in 1...3 { files.remove(FileID(bytes: gone(number, at: nil).0.key)) }
+        }
+        #expect(files.sizes["missing", default: 0] < 100)
+        #expect(files.kept.count == 1)
+    }
+
+    @Test("a file that stays under several names is not gone when one of them is")
+    func linksOfStayingFiles() throws {
+        let spool = try SpoolHarness()
+        spool.write("1", to: "a.json")
+        let path = FileName("a.json")
+        let id = FileID(bytes: spool.handle(of: "a.json"))
+        var files = RememberedFiles([])
+        var pass = Pass()
+        _ = files.keepDone(id, at: path, try #require(FileStatus("\(spool.path)/a.json")))
+        #expect(files.stayed(at: path).map(\.checkpoint.key) == [id.bytes])
+        files.found(id, at: FileName("b.json"), links: 2, in: &pass)
+        #expect(files.stayed(at: path).isEmpty && files.stayed(at: FileName("b.json")).isEmpty)
+        #expect(pass.isEmpty)
+    }
+
     @Test(
         "a file that is first read while a start looks for known files does not count as gone"
     )

@@ -72,6 +72,18 @@ struct HashIndex<Key: Hashable, Member: Hashable> {
     /// Members by hash. Two keys with one hash share an entry; the caller must check which members it wants.
     private var members: [Int: Members] = [:]
 
+    var isEmpty: Bool { members.isEmpty }
+
+    /// Count of members over all keys.
+    var count: Int {
+        members.values.reduce(0) { sum, members in
+            switch members {
+            case .one: sum + 1
+            case .several(let several): sum + several.count
+            }
+        }
+    }
+
     /// Whether the key has members; may be true by a collision of hashes.
     func has(_ key: Key) -> Bool { members[key.hashValue] != nil }
 
@@ -155,6 +167,9 @@ struct ContentIndex<Member: Hashable> {
                 counts.count == 1 ? .one(Int32(clamping: length), Int32(clamping: count)) : .several(counts)
         }
     }
+
+    /// Count of contents, once for each of their streams.
+    var count: Int { members.count }
 
     /// Whether a stream has contents; may be true by a collision of hashes.
     func has(_ stream: Stream) -> Bool { lengths[stream.hashValue] != nil }

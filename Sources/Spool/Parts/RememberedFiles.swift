@@ -33,6 +33,9 @@ struct RememberedFiles {
     var inodes: Set<UInt64> = []
     /// Drop files that stay and were seen; nil once the first listing has ended.
     private var present: Set<FileID>? = []
+    /// Drop files that were read to the end and stay, by path. They are known by identity, and a deletion
+    /// names the path only. A file with several names is not in it: it may be there under another one.
+    private var staying = HashIndex<String, FileID>()
     /// Files that are gone, by holder, in the order in which they were missed. The key nil has the files that
     /// were missed together with their directories: these may all come back with a mount, so they do not
     /// count for the bound.
@@ -56,6 +59,14 @@ struct RememberedFiles {
     }
 
     private let joinedTops: Set<[UInt8]>
+
+    /// Sizes of the tables, for tests.
+    var sizes: [String: Int] {
+        [
+            "remembered": kept.count, "contents": contents.count, "staying": staying.count,
+            "missing": missing.values.reduce(0) { $0 + $1.count },
+        ]
+    }
 
     /// - Parameter joinedTops: the same as for `Holder`.
     init(_ checkpoints: [Checkpoint], joinedTops: Set<[UInt8]> = []) {
@@ -104,6 +115,9 @@ struct RememberedFiles {
         trace.doneVersion = RememberedFiles.version(of: status)
         let checkpoint = Checkpoint(key: id.bytes, path: path.text, offset: status.size, state: trace.encoded)
         keepPresent(checkpoint)
+        if status.links <= 1 {
+            staying.add(id, to: checkpoint.path)
+        }
         return checkpoint
     }
 
@@ -135,6 +149,7 @@ struct RememberedFiles {
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
             contents.remove(id, trace.fingerprint, from: Stream.of(checkpoint, trace, joinedTops: joinedTops))
         }
+        staying.remove(id, from: checkpoint.path)
         return checkpoint
     }
 
@@ -194,6 +209,7 @@ struct RememberedFiles {
         if !isAway {
             missingCount += 1
         }
+        dropStale(of: holder)
         forget(of: holder, at: time, in: &pass)
         let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
         // The holder with the most files gives up its oldest, so that one app's rotations do not have another
@@ -215,8 +231,7 @@ struct RememberedFiles {
         let (wall, boot) = (time.wallTime, time.bootTime)
         var count = 0
         while let first = missing[holder]?.first {
-            let since = kept[first.id].flatMap { RememberedFiles.missingSince($0, FileTrace($0.state)) }
-            let isMissing = since != nil && since == first.since
+            let isMissing = isCurrent(first)
             guard !isMissing || count < least || RememberedFiles.isOld(first, at: wall, boot) else { break }
             _ = missing[holder]?.popFirst()
             count += 1
@@ -232,6 +247,27 @@ struct RememberedFiles {
         }
     }
 
+    /// Drops stale entries once they are most of a list: a directory that comes and goes leaves one for each of
+    /// its files each time, and the first entry, which may be valid for a day, keeps all others in the list.
+    private mutating func dropStale(of holder: Holder?) {
+        guard let list = missing[holder], list.count > 2 * kept.count + 64 else { return }
+        var current = FIFO<Missed>()
+        var seen: Set<FileID> = []
+        for missed in list.values where isCurrent(missed) && seen.insert(missed.id).inserted {
+            current.append(missed)
+        }
+        if holder != nil {
+            missingCount -= list.count - current.count
+        }
+        missing[holder] = current
+    }
+
+    /// Whether a file is still missing since the time of its entry.
+    private func isCurrent(_ missed: Missed) -> Bool {
+        let since = kept[missed.id].flatMap { RememberedFiles.missingSince($0, FileTrace($0.state)) }
+        return since != nil && since == missed.since
+    }
+
     /// Whether a file has been gone for so long that no copy is expected.
     private static func isOld(_ missed: Missed, at wall: Timestamp, _ boot: BootInstant) -> Bool {
         let age = wall - Timestamp(milliseconds: missed.since ?? 0)
@@ -242,18 +278,49 @@ struct RememberedFiles {
         return boot - missed.noted > (missed.isOlder && isPlausible ? memoryAfterStart : memory)
     }
 
-    /// A file that stays was found after all: it was renamed while its directory was listed, or came back
-    /// with its directory. It no longer counts as gone; otherwise it would be forgotten a day later and read
-    /// again.
-    mutating func found(_ id: FileID, in pass: inout Pass) {
-        guard var checkpoint = kept[id], var trace = FileTrace(checkpoint.state), trace.missingSince != nil
-        else {
-            return
+    /// Whether files stay that `stayed` can find. If not, the path of a deleted name need not be built.
+    var hasStaying: Bool { !staying.isEmpty }
+
+    /// A name is gone: the drop files that were read and stayed there, for `miss`. Otherwise each archive that
+    /// rotation removes would be remembered until the next start.
+    mutating func stayed(at path: FileName) -> [(checkpoint: Checkpoint, trace: FileTrace)] {
+        var gone: [(Checkpoint, FileTrace)] = []
+        let path = path.text
+        staying.forEach(path) { id in
+            // The index goes by hashes.
+            guard let checkpoint = kept[id], checkpoint.path == path, let trace = FileTrace(checkpoint.state),
+                trace.missingSince == nil
+            else { return }
+            gone.append((checkpoint, trace))
         }
-        trace.missingSince = nil
-        checkpoint.state = trace.encoded
-        keep(checkpoint)
-        pass.keep(checkpoint, of: id)
+        for (checkpoint, _) in gone { present?.remove(FileID(bytes: checkpoint.key)) }
+        return gone
+    }
+
+    /// A file that stays was found: it may have another path than before, and it no longer counts as gone if
+    /// it was renamed while its directory was listed, or came back with its directory. Otherwise it would be
+    /// forgotten a day later and read again.
+    ///
+    /// - Parameter links: how many names the file has.
+    mutating func found(_ id: FileID, at path: FileName, links: UInt64, in pass: inout Pass) {
+        guard var checkpoint = kept[id], var trace = FileTrace(checkpoint.state) else { return }
+        let wasMissing = trace.missingSince != nil
+        let path = path.text
+        if wasMissing || checkpoint.path != path {
+            trace.missingSince = nil
+            checkpoint.state = trace.encoded
+            checkpoint.path = path
+            keep(checkpoint)
+        }
+        // A path alone is not worth a commit: it is for people, and noticed again after a start.
+        if wasMissing {
+            pass.keep(checkpoint, of: id)
+        }
+        if links <= 1 {
+            staying.add(id, to: path)
+        } else {
+            staying.remove(id, from: path)
+        }
     }
 
     /// Ends the first listing: returns the files that were not found, in the order in which they went

@@ -202,7 +202,7 @@ extension SpoolReader {
             if isAppendFile { return notice(directory, name) }
             if streams.remembered.isDone(id, seen) {
                 directory.settling[name] = nil
-                streams.remembered.found(id, in: &handover.pass)
+                streams.remembered.found(id, at: directory.path(of: name), links: UInt64(seen.links), in: &handover.pass)
                 return
             }
             // Checked again, because thousands of files may have lined up before the first one had to stay.
@@ -541,6 +541,15 @@ extension SpoolReader {
         for line in drops.crowdedLines { listCrowded(line) }
         for file in streams.files.values { considerLater(file) }
         wake()
+    }
+
+    /// A name is gone: a drop file that was read and stayed there is remembered for a day.
+    func stayingGone(from directory: SpoolDirectory, _ name: FileName) {
+        guard streams.remembered.hasStaying else { return }
+        for (checkpoint, trace) in streams.remembered.stayed(at: directory.path(of: name)) {
+            let hasWaiting = !drops.areAllRead
+            streams.miss(checkpoint, trace, hasWaiting: hasWaiting, in: &handover.pass)
+        }
     }
 
     /// A stuck file was deleted by another process: its records are deleted once the directory is synced.

@@ -309,6 +309,7 @@ extension SpoolReader {
                 watching.kernel.began(change.cookie, from: KernelWatch.Origin(file: file?.id, name: name))
             }
             drops.movedAway(from: directory.path(of: name))
+            stayingGone(from: directory, name)
             forgetName(name, in: directory)
         case .deleted:
             if let file = directory.files[name] {
@@ -318,6 +319,7 @@ extension SpoolReader {
             if let id = drops.stuck(at: directory.path(of: name)) {
                 stuckUntilDeleted(id, in: directory)
             }
+            stayingGone(from: directory, name)
             reached(directory.path(of: name))
             forgetName(name, in: directory)
             reviewLinked(in: directory)

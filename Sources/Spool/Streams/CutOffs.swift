@@ -53,6 +53,9 @@ struct CutOffs {
     /// How long a copy, or a new name of the file, is waited for.
     private let patience: Duration
 
+    /// Count of entries that wait for a copy, for tests.
+    var count: Int { waiting.count }
+
     init(_ settleTime: Duration) { patience = settleTime * CutOffs.settleTimes }
 
     /// Takes the entries that were given up, to count and log each of them once.

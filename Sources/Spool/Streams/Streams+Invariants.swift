@@ -19,6 +19,15 @@ internal import Model
 // Its name: written ──move──▶ rotated ──displace──▶ none ──move──▶ rotated.
 // Its read position (`taken`) goes forward in `took` and back in `changed`, which remembers the old content.
 extension Streams {
+    /// Sizes of all tables, for tests: what grows with files and names shrinks with them.
+    var sizes: [String: Int] {
+        let own = [
+            "files": files.count, "indexed": indexedCount, "unread": unread.count, "nameless": nameless.count,
+            "suspects": suspects.count, "cut off": cutOffs.count,
+        ]
+        return own.merging(remembered.sizes) { own, _ in own }
+    }
+
     /// Stops a debug build at the transition that broke one of these rules for a file.
     ///
     /// 1. Durable bytes were taken: `committed` is never beyond `taken`.

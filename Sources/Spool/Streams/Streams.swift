@@ -44,6 +44,9 @@ struct Streams {
 
     var now: BootInstant { time.bootTime }
 
+    /// Entries of the index of streams, for tests.
+    var indexedCount: Int { index.count }
+
     /// Adds a file that is not known.
     mutating func add(_ file: AppendFile) {
         files[file.id] = file

@@ -179,7 +179,10 @@ extension ModelAgent {
 
     func offer(_ path: String, _ named: ModelFile) {
         guard !inHand.contains(named.id), !archives.contains(where: { $0.path == path }) else { return }
-        if let kept = streams.remembered.kept[named.id], FileTrace(kept.state)?.doneVersion != nil { return }
+        streams.remembered.see(named.id)
+        if let kept = streams.remembered.kept[named.id], FileTrace(kept.state)?.doneVersion != nil {
+            return streams.remembered.found(named.id, at: FileName(path), links: 1, in: &pass)
+        }
         archives.append((path, now + settleTime, named.version))
     }
 
@@ -211,6 +214,7 @@ extension ModelAgent {
                 let checkpoint = Checkpoint(
                     key: named.id.bytes, path: offered.path, offset: place.offset, state: trace.encoded)
                 streams.remembered.keep(checkpoint)
+                streams.remembered.found(named.id, at: FileName(offered.path), links: 1, in: &pass)
                 pass.keep(checkpoint, of: named.id)
             }
         } else {

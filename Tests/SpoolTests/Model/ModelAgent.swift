@@ -126,8 +126,9 @@ final class ModelAgent {
             guard let (directory, name) = place(path) else { return }
             if let file = directory.files[name] { changed(file) } else { notice(path) }
         case .deleted(let path):
-            guard let (directory, name) = place(path), let file = directory.files[name] else { return }
-            displaced(file)
+            guard let (directory, name) = place(path) else { return }
+            archiveGone(path)
+            if let file = directory.files[name] { displaced(file) }
         case .moved(let old, let new):
             guard let (directory, name) = place(old) else { return }
             let earlier: Streams.EarlierName = name.isRotatedName ? .rotated(name) : .current(name)
@@ -141,6 +142,13 @@ final class ModelAgent {
                 return
             }
             if named.id == file.id { moved(file, target, newName) } else { notice(new, was: earlier) }
+        }
+    }
+
+    /// An archive that was read, and stayed, is remembered for a day.
+    func archiveGone(_ path: String) {
+        for (checkpoint, trace) in streams.remembered.stayed(at: FileName(path)) {
+            streams.miss(checkpoint, trace, hasWaiting: !archives.isEmpty, in: &pass)
         }
     }
 

@@ -1,4 +1,5 @@
 import EventLoops
+import Model
 @testable import Spool
 import TestKit
 
@@ -295,7 +296,12 @@ final class ModelWorld {
         switch writer.mode {
         case .rename:
             writer.steps = [move(path, to: "\(path).\(number)", closing: false), { _, _ in }, closed]
-        case .compress: writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number)")
+        case .compress:
+            writer.steps =
+                [move(path, to: "\(path).\(number)")] + pack("\(path).\(number)") + [
+                    // As `rotate 2` does.
+                    { world, _ in world.disk.delete("\(path).\(number - 2).gz") }
+                ]
         case .delayedCompress:
             writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number - 1)")
         case .copyTruncate: writer.steps = copy(path, to: "\(path).\(number)") + [truncated()]
@@ -365,14 +371,7 @@ final class ModelWorld {
             while !writers[index].steps.isEmpty { writers[index].steps.removeFirst()(self, &writers[index]) }
             close(&writers[index])
         }
-        for _ in 0..<60 {
-            time.advance(by: .milliseconds(1000))
-            try agent.look(all: true, changes: .max)
-            for _ in 0..<200 where try agent.read() {}
-            agent.beginCommit()
-            try agent.endCommit()
-            agent.checkAll()
-        }
+        for _ in 0..<60 { try settle() }
         let missing = (1...max(1, lineCount)).filter {
             agent.queue.lines[$0] == nil && !disk.destroyed.contains($0) && lineCount > 0
         }
@@ -386,5 +385,55 @@ final class ModelWorld {
         else {
             throw Failure(description: "\(givenUp) bytes were given up, and no line was lost")
         }
+        try forget()
+    }
+
+    /// A second in which the agent does all that it can.
+    private func settle() throws {
+        time.advance(by: .milliseconds(1000))
+        try agent.look(all: true, changes: .max)
+        for _ in 0..<200 where try agent.read() {}
+        agent.beginCommit()
+        try agent.endCommit()
+        agent.checkAll()
+    }
+
+    /// What grows with files and names shrinks with them: else an agent that runs for a year is full of files that are gone.
+    private func forget() throws {
+        // Longer than anything is remembered for, whatever the clock was set to; each time one more file goes, which makes room.
+        for number in 0..<12 {
+            time.advance(by: .seconds(90_000))
+            let path = "a/last\(number).log"
+            disk.append(Array("last\n".utf8), to: disk.create(path))
+            for _ in 0..<3 { try settle() }
+            disk.delete(path)
+            for _ in 0..<5 { try settle() }
+        }
+        let present = Set(disk.names.values.map(\.id))
+        let streams = agent.streams
+        // An unfinished line is waited for: here nothing is sealed.
+        let whole = streams.files.values.filter { !$0.hasUnread }
+        if let file = whole.first(where: { disk.names[$0.path.text]?.id != $0.id }) {
+            throw Failure(description: "\(file.path.text) is gone, and known")
+        }
+        // Of archives in polled directories nothing tells that they are gone.
+        let kept = streams.remembered.kept.filter {
+            !present.contains($0.key) && !(isPolled && FileTrace($0.value.state)?.doneVersion != nil)
+        }
+        guard kept.count <= 2 else {
+            throw Failure(description: "\(kept.count) files are remembered that are gone: \(kept.values.map(\.path))")
+        }
+        let stored = agent.queue.checkpoints.keys.filter {
+            let id = FileID(bytes: $0)
+            return streams.files[id] == nil && streams.remembered.kept[id] == nil
+        }
+        guard stored.isEmpty else { throw Failure(description: "\(stored.count) checkpoints are stored for nobody") }
+        let sizes = streams.sizes
+        let indexed = streams.files.values.reduce(0) { $0 + Set($1.streams.map(\.hashValue)).count }
+        let isForgotten =
+            streams.nameless.values.allSatisfy(\.hasUnread) && sizes["cut off"] == 0 && sizes["indexed"] == indexed
+            && sizes["missing", default: 0] <= 2 * streams.remembered.kept.count + 64
+            && sizes["staying", default: 0] <= streams.remembered.kept.count
+        guard isForgotten else { throw Failure(description: "tables do not shrink: \(sizes), \(indexed) indexed") }
     }
 }
