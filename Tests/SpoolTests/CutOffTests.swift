@@ -192,6 +192,32 @@ struct CutOffTests {
         await reader.stop()
     }
 
+    @Test("an empty rotated file does not hide that bytes of its stream are lost")
+    func lossBesideAnEmptyFile() async throws {
+        let spool = try SpoolHarness()
+        let (first, second) = (lines("first", 40), lines("second", 20))
+        spool.write("", to: "x.jsonl.1")
+        spool.write(first, to: "x.jsonl")
+        let reader = try await heldBack(spool, after: 40)
+        spool.append(second, to: "x.jsonl")
+        await seen(reader, spool, unread: second.utf8.count)
+        truncate("\(spool.path)/x.jsonl", first.utf8.count)
+        await spool.pause(.milliseconds(100))
+        release(spool)
+        await spool.until("they are counted") { reader.figures.bytesGivenUp.value == second.utf8.count }
+        await reader.stop()
+    }
+
+    @Test("an empty file under a rotated name is removed like one with lines")
+    func emptyRotatedFile() async throws {
+        let spool = try SpoolHarness()
+        spool.write("", to: "x.jsonl.1")
+        spool.write("1\n", to: "x.jsonl")
+        let reader = try await spool.start { $0.settleTime = .milliseconds(50) }
+        await spool.until("it is gone") { spool.names() == ["x.jsonl"] }
+        await reader.stop()
+    }
+
     /// Files that are seen and not read, of which few are open: what has no name any more is gone.
     private func seenAndClosed(_ spool: SpoolHarness, _ text: String) async throws -> SpoolReader {
         let reader = try await heldBack(spool, after: 0) {

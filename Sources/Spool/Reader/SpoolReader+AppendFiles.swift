@@ -111,7 +111,11 @@ extension SpoolReader {
             }
         }
         update(file, status)
-        if file.unread == 0 {
+        if file.isSuspect {
+            // An empty one has nothing to read, but is judged too. Otherwise it would stay, and losses of its
+            // stream would never be counted, because it might be the copy that has the bytes.
+            makeReady(file)
+        } else if file.unread == 0 {
             considerLater(file)
         }
         if let before {

@@ -184,6 +184,7 @@ final class ModelAgent {
         directory.files[name] = file
         keepOpen(file, named)
         update(file, named)
+        if file.isSuspect { makeReady(file) }
     }
 
     func moved(_ file: AppendFile, _ directory: SpoolDirectory, _ name: FileName) {
