@@ -12,10 +12,11 @@ public enum DropFileWriter {
     /// the directory. The order matters: a reader must never see an incomplete file under a visible name, not
     /// even after a power cut.
     ///
-    /// When the function returns, the file survives a power cut, or an agent has taken it over. In a drop box,
-    /// which cannot be opened for syncing, the whole file system is synced. When it throws, the file is gone
-    /// again, so that the caller may write it once more; only an agent that keeps files where they are may
-    /// have read it.
+    /// When the function returns, the file survives a power cut, or an agent has taken it over. In a drop
+    /// box, which cannot be opened for syncing, the whole file system is synced. When it throws, the file
+    /// is gone again, so that the caller may write it once more; only an agent that keeps files where they
+    /// are may have read it.
+    ///
     /// - Parameters:
     ///   - bytes: a JSON object, or an array of objects.
     ///   - directory: an app's directory in the spool, or `incoming/`.
@@ -102,8 +103,8 @@ public enum DropFileWriter {
         }
     }
 
-    /// Removes a file whose name could not be made durable. False if the name leads to it no more: an agent has
-    /// claimed it, and makes its content durable in the queue.
+    /// Removes a file whose name could not be made durable. False if the name leads to it no more: an agent
+    /// has claimed it, and makes its content durable in the queue.
     private static func takeBack(_ name: FileName, as hidden: FileName, in directory: Int32) -> Bool {
         do throws(SystemError) {
             try FileSystem.rename(directory, name, to: hidden)

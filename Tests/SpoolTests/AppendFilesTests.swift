@@ -37,7 +37,9 @@ struct AppendFilesTests {
             random = SplitMix64(seed: seed)
             hasLeases = random.next() % 2 == 0
             var options = SpoolOptions(directory: "/spool")
-            (options.textTime, options.settleTime, options.sealTime) = (.seconds(2), .seconds(1), .seconds(10))
+            (options.textTime, options.settleTime, options.sealTime) = (
+                .seconds(2), .seconds(1), .seconds(10)
+            )
             (options.giveUpTime, options.unclosedTime) = (.seconds(60), .seconds(600))
             options.graceTime = .milliseconds(200)
             let streams = Streams([], settleTime: .seconds(1), most: .max, time: time)
@@ -66,14 +68,15 @@ struct AppendFilesTests {
             case 4: if chance(12) { delete() }
             case 5...6: read()
             case 7: commit()
-            case 8: mustStay = chance(8)
+            case 8: need(chance(8))
             default: advance(.milliseconds(Int64(random.next() % 1500)))
             }
         }
 
         /// Nothing more is written: what must go is gone after a while.
         func end() {
-            (mustStay, isEnding) = (false, true)
+            isEnding = true
+            need(false)
             if hasWriter { close() }
             for _ in 0..<2000 where !isGone {
                 read()
@@ -81,8 +84,16 @@ struct AppendFilesTests {
                 advance(.seconds(1))
             }
             let mayStay = !hasLeases && file.hasName
-            if !isGone, !mayStay { fault("stays: \(file.naming), \(file.stage), read to \(file.taken.offset)") }
+            if !isGone, !mayStay {
+                fault("stays: \(file.naming), \(file.stage), read to \(file.taken.offset)")
+            }
             if !isGone, file.naming == .rotated, file.taken.offset < length { fault("its end is never read") }
+        }
+
+        /// The sink needs the file, or needs it no more, which the reader is told.
+        private func need(_ isNeeded: Bool) {
+            mustStay = isNeeded
+            if !isNeeded { consider() }
         }
 
         private func write() {

@@ -19,7 +19,8 @@ final class Removal {
     private(set) var count = 0
 
     init(_ archive: Archive?, _ random: any RandomNumberGenerator) {
-        (self.archive, self.random) = (archive, random)
+        self.archive = archive
+        self.random = random
     }
 
     /// Whether a directory is the archive. It is recognised by its identity, whatever its name is: its files

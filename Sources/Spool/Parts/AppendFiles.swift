@@ -87,8 +87,8 @@ struct AppendFiles {
         graceTime = options.graceTime
     }
 
-    /// Sets which lines are handed over together: consecutive lines of text, or the lines of records with this
-    /// beginning.
+    /// Sets which lines are handed over together: consecutive lines of text, or the lines of records with
+    /// this beginning.
     mutating func join(text isJoined: Bool, records start: RecordStart?) {
         blocks.joinsText = isJoined
         blocks.recordStart = start

@@ -247,8 +247,9 @@ struct RememberedFiles {
         }
     }
 
-    /// Drops stale entries once they are most of a list: a directory that comes and goes leaves one for each of
-    /// its files each time, and the first entry, which may be valid for a day, keeps all others in the list.
+    /// Drops stale entries once they are most of a list: a directory that comes and goes leaves one for each
+    /// of its files each time, and the first entry, which may be valid for a day, keeps all others in the
+    /// list.
     private mutating func dropStale(of holder: Holder?) {
         guard let list = missing[holder], list.count > 2 * kept.count + 64 else { return }
         var current = FIFO<Missed>()
@@ -281,8 +282,8 @@ struct RememberedFiles {
     /// Whether files stay that `stayed` can find. If not, the path of a deleted name need not be built.
     var hasStaying: Bool { !staying.isEmpty }
 
-    /// A name is gone: the drop files that were read and stayed there, for `miss`. Otherwise each archive that
-    /// rotation removes would be remembered until the next start.
+    /// A name is gone: the drop files that were read and stayed there, for `miss`. Otherwise each archive
+    /// that rotation removes would be remembered until the next start.
     mutating func stayed(at path: FileName) -> [(checkpoint: Checkpoint, trace: FileTrace)] {
         var gone: [(Checkpoint, FileTrace)] = []
         let path = path.text

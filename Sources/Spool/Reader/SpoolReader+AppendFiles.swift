@@ -148,8 +148,8 @@ extension SpoolReader {
         tree.listing.sight?.passedOver(end)
     }
 
-    /// The checksum of a history that fits into one block, by which the position is found again if the file is
-    /// cut later. Otherwise the history would be read then. A longer one has none: computing it would read
+    /// The checksum of a history that fits into one block, by which the position is found again if the file
+    /// is cut later. Otherwise the history would be read then. A longer one has none: computing it would read
     /// all of what is to be passed over.
     private func sumOfHistory(upTo end: Int64, _ descriptor: Int32) throws(SystemError) -> UInt32 {
         guard end <= SpoolReader.sliceBytes else { return 0 }
@@ -301,7 +301,8 @@ extension SpoolReader {
 
     private func situation(of file: AppendFile) -> AppendFiles.Situation {
         AppendFiles.Situation(
-            mustStay: options.afterRead != .keep && !file.isUnsealed && sink.mustStay(file.id.bytes),
+            mustStay: options.afterRead != .keep && !file.isUnsealed
+                && sink.mustStay(file.id.bytes),
             isReported: isReported(file))
     }
 

@@ -202,7 +202,8 @@ extension SpoolReader {
             if isAppendFile { return notice(directory, name) }
             if streams.remembered.isDone(id, seen) {
                 directory.settling[name] = nil
-                streams.remembered.found(id, at: directory.path(of: name), links: UInt64(seen.links), in: &handover.pass)
+                streams.remembered.found(
+                    id, at: directory.path(of: name), links: UInt64(seen.links), in: &handover.pass)
                 return
             }
             // Checked again, because thousands of files may have lined up before the first one had to stay.

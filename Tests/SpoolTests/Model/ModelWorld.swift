@@ -421,19 +421,25 @@ final class ModelWorld {
             !present.contains($0.key) && !(isPolled && FileTrace($0.value.state)?.doneVersion != nil)
         }
         guard kept.count <= 2 else {
-            throw Failure(description: "\(kept.count) files are remembered that are gone: \(kept.values.map(\.path))")
+            throw Failure(
+                description: "\(kept.count) files are remembered that are gone: \(kept.values.map(\.path))")
         }
         let stored = agent.queue.checkpoints.keys.filter {
             let id = FileID(bytes: $0)
             return streams.files[id] == nil && streams.remembered.kept[id] == nil
         }
-        guard stored.isEmpty else { throw Failure(description: "\(stored.count) checkpoints are stored for nobody") }
+        guard stored.isEmpty else {
+            throw Failure(description: "\(stored.count) checkpoints are stored for nobody")
+        }
         let sizes = streams.sizes
         let indexed = streams.files.values.reduce(0) { $0 + Set($1.streams.map(\.hashValue)).count }
         let isForgotten =
-            streams.nameless.values.allSatisfy(\.hasUnread) && sizes["cut off"] == 0 && sizes["indexed"] == indexed
+            streams.nameless.values.allSatisfy(\.hasUnread) && sizes["cut off"] == 0
+            && sizes["indexed"] == indexed
             && sizes["missing", default: 0] <= 2 * streams.remembered.kept.count + 64
             && sizes["staying", default: 0] <= streams.remembered.kept.count
-        guard isForgotten else { throw Failure(description: "tables do not shrink: \(sizes), \(indexed) indexed") }
+        guard isForgotten else {
+            throw Failure(description: "tables do not shrink: \(sizes), \(indexed) indexed")
+        }
     }
 }
