@@ -420,12 +420,12 @@ extension SpoolReader {
         }
         do {
             try await sink.persist()
-            guard let file = streams.files[id] else { return }
+            guard let file = streams.files[id], file.stage == .leaving else { return }
             schedule(after: appendFiles.beginGrace(file, at: now), .endGrace(file.id))
         } catch {
             // The agent stops, or cannot persist: under the name that it has the file is found by the next
             // start.
-            guard let file = streams.files[id] else { return }
+            guard let file = streams.files[id], file.stage == .leaving else { return }
             log.info("file stays", ["path": file.path.text, "reason": "\(error)"])
             if let descriptor = file.descriptor?.raw {
                 stay(file, descriptor)
