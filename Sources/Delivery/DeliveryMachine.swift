@@ -16,7 +16,7 @@
 //    holds), Attempts (what is on its way), Standing (may anything be sent), Blame (whose fault a failure
 //    is).
 //  - `DeliveryDriver` (Driver/): the actor that carries out effects and returns results as inputs.
-//  - `NetworkMonitor` (Network/): the kernel's routes; reports to the driver what became reachable.
+//  - `NetworkMonitor` (Network/): the kernel's routes; tells the driver what became reachable.
 //  - `Deadline`: the local time by which events must have arrived.
 //
 //  Rules:
@@ -88,8 +88,7 @@ struct DeliveryMachine: Sendable {
 
     var options: DeliveryOptions
     var destinations = SmallMap<DestinationName, DestinationMachine>()
-    /// Destinations that were removed from the settings. Their machines stay until nothing of them is in
-    /// flight.
+    /// Removed from the settings; their machines live on until nothing of them is in flight.
     var leaving: Set<DestinationName> = []
     /// Whether collection is enabled (`spoolship enable`); if not, nothing is sent.
     var isEnabled: Bool
@@ -280,7 +279,7 @@ struct DeliveryMachine: Sendable {
 
     // MARK: What takes precedence over a destination
 
-    /// What overrides a destination's own state: whether it is blocked, and when it sends by itself.
+    /// What stands above a destination's own state: whether it is blocked, and when it sends by itself.
     func gate(_ name: DestinationName) -> DestinationMachine.Gate {
         var gate = DestinationMachine.Gate()
         if !isEnabled {

@@ -37,7 +37,7 @@ struct BlameTests {
     }
 
     @Test(
-        "without any acknowledgement a refusal puts the destination in doubt, and so does an unproven piece"
+        "without any acknowledgement a refusal puts the destination in doubt, and so does a piece that nothing proves"
     )
     func doubt() {
         #expect(Blame(isWithSettings: false).judgeRefused(batch(), .init()) == .doubt)

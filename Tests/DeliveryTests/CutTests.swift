@@ -64,7 +64,7 @@ struct CutTests {
         #expect(places(Cut.pieces(of: 5_000, share: { _ in 0.5 })).count == 64)
     }
 
-    @Test("the share of refused events follows recent results by app, and is unknown for few events")
+    @Test("the share of refused events follows what happened last, by app, and says nothing of too few")
     func shares() {
         var shares = RefusalShare()
         shares.note(refused: true, events: 9, of: "web")

@@ -98,7 +98,7 @@ struct DeliveryDriverTests {
         let values = Mutex<[String: String?]>([:])
     }
 
-    @Test("ga01, ga06: stored events are sent by the loop; drain waits for the end and reports each request")
+    @Test("ga01, ga06: what is stored is sent by the loop; drain waits for the end and reports each request")
     func ga06_drainEndToEnd() async throws {
         try await withDriver(options(interval: .off)) { driver, store, _, _ in
             store.accept(1000)

@@ -120,7 +120,8 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 3)
     }
 
-    @Test("a token that several concurrent requests find refused is renewed once, and none is held")
+    @Test(
+        "a token that is refused of several requests at once holds none of them, and is asked for again once")
     func revokedAtOnce() async throws {
         let room = try await Room()
         let output = try room.output()

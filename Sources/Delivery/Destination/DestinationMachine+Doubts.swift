@@ -54,7 +54,7 @@ extension DestinationMachine {
         doubt.began + Doubt.patience <= now && (options.order != .promised || !hasRoomForRejected)
     }
 
-    /// New events arrived: a destination in doubt is offered them at once, or within 10 s if it counts as
+    /// New events have come: a destination in doubt is offered them at once, or within 10 s if it counts as
     /// held.
     mutating func offerNew(at now: Moment) {
         if blame.asksMore {
@@ -178,7 +178,7 @@ extension DestinationMachine {
         if !batch.isSetAside {
             noteSetAside(batch, events: events, failure)
         }
-        // Every ten seconds one batch of an app, and each batch after a probe interval at the latest.
+        // One of an app's every ten seconds, each after a probe interval at the latest.
         let app = batch.app.map { kept.number(of: $0) ?? -1 }
         let last = kept.first {
             $0.notBefore > $1.notBefore
@@ -292,8 +292,8 @@ extension DestinationMachine {
         batch.attemptedAt == nil && !batch.isSetAside && batch.app.map { !asked.contains($0) } ?? false
     }
 
-    /// Plans an attempt with another app after 1, 2 or 4 s, if there is one; otherwise the usual waits
-    /// continue. At most five apps are tried, so that an outage costs only a few more requests.
+    /// Plans an attempt with another app after 1, 2 or 4 s, if there is one; otherwise the usual waits go on.
+    /// At most five apps are tried, so that an outage costs only a few more requests.
     mutating func askOthers(at now: Moment) {
         guard asksApps, isFailing else { return }
         let asked = blame.asked

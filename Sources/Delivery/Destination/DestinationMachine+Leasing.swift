@@ -110,7 +110,7 @@ extension DestinationMachine {
         effects.append(.send(attemptID(number)))
     }
 
-    /// The remembered state of a leased batch; otherwise a new state.
+    /// What is remembered of a leased batch; a new batch if nothing is.
     ///
     /// A request for the next batch may cross with a batch that is being formed or given back; the queue then
     /// hands out a batch that is remembered here.
@@ -133,7 +133,7 @@ extension DestinationMachine {
         // This attempt holds no batch yet, so `other` is a different attempt.
         let other = attempts.of(header.id)
         guard let other else { return new }
-        // The other attempt requested this batch by id and will get an empty answer; this one continues with
+        // The other attempt requested this batch by id and will get an empty answer; this one goes on with
         // it.
         if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
         attempts.end(number)
@@ -206,7 +206,7 @@ extension DestinationMachine {
     }
 
     /// Cuts all attempts; their batches stay in the queue as they are. Attempts whose end the queue is
-    /// storing continue.
+    /// storing go on.
     mutating func cutAll() {
         // Settlements that the queue failed to store are dropped too: the next run sends those batches again,
         // under the same id.

@@ -132,8 +132,8 @@ extension DestinationMachine {
         }
         clear(answer.app, at: now.boot)
         closeBreaker(at: now)
-        // Count events that were acknowledged after their deadline. Reading the batch is worth it only if its
-        // earliest event is late.
+        // Count events that came after their deadline. Reading the batch is worth it only if its earliest
+        // event is late.
         for deadline in options.deadlines {
             let before = deadline.lateBefore(at: now.wall)
             guard batch.header.firstEventTime < before else { continue }

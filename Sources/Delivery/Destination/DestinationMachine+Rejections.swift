@@ -165,7 +165,7 @@ extension DestinationMachine {
         }
     }
 
-    /// The destination has judged events: its breaker closes, and a doubt ends or continues.
+    /// The destination has judged events: its breaker closes, and a doubt ends or goes on.
     private mutating func judged(_ answer: Answer, _ failure: Failure) {
         let isOver = answer.isProbe && blame.endsDoubt(hold?.doubt, at: answer.now.boot)
         answered(isProbe: isOver, at: answer.now)

@@ -3,7 +3,7 @@ internal import Model
 
 // Starting attempts: `advance` after every change, `wakeAt` for the time of the next one.
 extension DestinationMachine {
-    /// The kinds of attempts that may start.
+    /// What may be attempted next.
     enum Start {
         /// A batch that was given back.
         case again(BatchID, isProbe: Bool)
@@ -52,7 +52,7 @@ extension DestinationMachine {
     }
 
     /// Releases all waiting events of a lane when its oldest event has waited long enough, and one batch of
-    /// events whose deadline is near.
+    /// events that come close to a deadline.
     private mutating func markWhatIsDue(_ gate: Gate, at now: Moment) {
         for priority in Priority.inOrder {
             guard let automatic = gate.automatic else {
@@ -269,8 +269,8 @@ extension DestinationMachine {
         let known = left
         for priority in Priority.inOrder { left += waiting(priority) }
         guard Priority.inOrder.contains(where: { freeToTake($0) > 0 }) else { return left }
-        // For free batches only the queue's figure is known, which still counts batches acknowledged a moment
-        // ago. At least one event is left: otherwise a drain would end too early.
+        // For free batches only the queue's figure is known, which still counts what was acknowledged just
+        // now. At least one event is left: otherwise a drain would end too early.
         let batched = views.critical.summary.batchedEvents + views.normal.summary.batchedEvents
         return left + max(1, batched - known)
     }

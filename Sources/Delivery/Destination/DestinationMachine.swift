@@ -17,7 +17,7 @@ internal import Model
 /// The rules follow the upload channel of App Center's SDK (batches, retries, pauses) and the dispatch of
 /// Google Analytics' SDKs (intervals, commands).
 struct DestinationMachine: Sendable {
-    /// What overrides the destination's own state; made by `DeliveryMachine.gate` for each input.
+    /// What stands above the destination's own state; made by `DeliveryMachine.gate` for each input.
     struct Gate: Sendable, Equatable {
         /// When events are sent without a command.
         struct Automatic: Sendable, Equatable {
@@ -76,7 +76,7 @@ struct DestinationMachine: Sendable {
     var blame: Blame
     /// What is next among the batches that may be sent, and how soon the rate allows a request.
     var turns: Turns
-    /// The events that commands and the stop still have to send.
+    /// What commands and the stop still want sent.
     var pushing = Pushing()
     /// Largest body that the destination accepts; nil if no limit was met.
     private(set) var ceiling: SizeCeiling?
@@ -135,10 +135,10 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// Applies changed settings, and forgets what was learned with the old ones.
+    /// Applies changed settings: what was learned with the old ones is forgotten.
     ///
-    /// A reload by a person also ends a hold: it means that the cause is fixed. A change of settings by a
-    /// container does not.
+    /// A person who has the settings read again also says that the cause of a hold is fixed. A container that
+    /// changes some of them does not.
     mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
         options = new
@@ -342,7 +342,7 @@ extension DestinationMachine {
         if let obstacle = obstacle(gate), hasSomething {
             stopPush(obstacle)
         } else {
-            // All remaining batches have failed and wait for a retry.
+            // What is left has failed and waits for a retry.
             stopPush(kept.isEmpty ? nil : .waitingForRetry)
         }
     }

@@ -20,7 +20,7 @@ struct Blame: Sendable {
         case awaitProof
         /// Nothing shows whether the events or the destination are at fault: try others.
         case doubt
-        /// Nothing suggests that the batch is at fault: treat it as after any failure.
+        /// Nothing speaks against the batch: treat it as after any failure.
         case none
     }
 
@@ -28,7 +28,7 @@ struct Blame: Sendable {
     struct Facts {
         var isProbe = false
         var isHeld = false
-        /// Whether the destination is held because of rejected events.
+        /// Whether it is held because of rejected events.
         var isInDoubt = false
         var isBroken = false
         /// Whether other attempts are in flight.
@@ -47,7 +47,7 @@ struct Blame: Sendable {
         let inARow: Int
         /// Whether a failed request held events of this app only.
         let isAlone: Bool
-        /// The destination's last answer.
+        /// What the destination answered last.
         let failure: Failure
     }
 
@@ -255,8 +255,8 @@ struct Blame: Sendable {
     /// Whether an event that is rejected again, although others were accepted since the first time, ends a
     /// doubt.
     ///
-    /// It does, within 30 s of the first doubt since anything was accepted. Without that bound, doubts would
-    /// end and begin again for ever, and the hold would never be reported.
+    /// So it is for 30 s after the first doubt since anything was accepted. Without that bound, doubts would
+    /// end and begin anew for ever, and the hold would never be reported.
     mutating func endsDoubt(_ doubt: Doubt?, at now: BootInstant) -> Bool {
         guard let doubt else { return true }
         let first = doubtedSince.flatMap { hasAccepted(since: $0) ? nil : $0 } ?? doubt.began
