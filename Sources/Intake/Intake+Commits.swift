@@ -80,12 +80,15 @@ extension Intake {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }
-        guard !hasGivenUp else { throw GivenUp() }
         do {
+            guard !hasGivenUp else { throw GivenUp() }
             try await persist(commit)
             calls.start(newCalls)
         } catch {
             hasGivenUp = true
+            // Their events are read again after the next start, and ask again. Without this the row of a stop
+            // (`takeLeftCalls`) would hold these calls, too, and each would be made twice.
+            calls.forget(newCalls)
             throw error
         }
     }

@@ -238,9 +238,10 @@ package final class Intake: SpoolSink {
         for chunk in pending.chunks {
             countNotStored(
                 .discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
+            // Quarantined lines stay, and count on: otherwise the commit would grow beyond its bound.
+            pendingBytes -= chunk.frame.count
         }
         pending.chunks = []
-        pendingBytes = 0
     }
 
     /// Calls `body` when all commits that had begun are durable or given up.

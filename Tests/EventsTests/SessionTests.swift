@@ -456,4 +456,17 @@ struct SessionTests {
         #expect(again != nil && again != mine && start != nil)
         #expect(reading.read().session != third)
     }
+
+    @Test("however many apps have had sessions, those without any are forgotten")
+    func appsAreBounded() {
+        var sessions = Sessions()
+        for index in 0..<10_000 {
+            let place = sessions.place(of: Sessions.key(app: "app\(index)"), app: "app\(index)")
+            sessions.begin(place, at: Int64(index), id: [1], now: Int64(index))
+        }
+        #expect(sessions.apps.count <= 2 * Sessions.maxProducers)
+        // Hidden sessions of an app that is left are still found by its name.
+        let changes = sessions.changes { $0 == "app9999" }
+        #expect(changes["session/app9999"] == nil && changes["session/app9998"] != nil)
+    }
 }

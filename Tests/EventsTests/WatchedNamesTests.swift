@@ -57,4 +57,18 @@ struct WatchedNamesTests {
             }
         }
     }
+
+    @Test("a long name that is spelled with escapes throughout is the same name")
+    func longEscapedName() {
+        let name = String(repeating: "w", count: 99) + "hen"
+        var options = EventOptions()
+        options.defaults.timeMembers = [name]
+        options.defaults.kind = .log
+        var reading = Reading(options)
+        let escaped = name.unicodeScalars.map { "\\u00" + String($0.value, radix: 16) }.joined()
+        for member in [name, escaped] {
+            let (verdict, _) = reading.read(#"{"\#(member)":"2026-11-19T10:00:00Z"}"#)
+            #expect(verdict.eventTime == Timestamp(milliseconds: 1_795_082_400_000), "\(member)")
+        }
+    }
 }

@@ -260,4 +260,18 @@ struct WrappedLineTests {
             }
         }
     }
+
+    @Test(
+        "a runtime's time counts within the same bounds as a record's own: the time of reading replaces others"
+    )
+    func runtimesTimeIsBounded() {
+        let lines = read(
+            """
+            2199-11-20T10:00:00Z stdout F far ahead
+            1980-11-20T10:00:00Z stdout F long ago
+            2026-11-19T10:00:00Z stdout F usual
+            """, .cri)
+        #expect(lines.count == 3)
+        #expect(lines.map(\.time) == [Reading.now, Reading.now, time("2026-11-19T10:00:00Z")])
+    }
 }

@@ -128,6 +128,9 @@ actor RuleHost {
         if !left.memory.isEmpty { _ = try await store.store(left) }
     }
 
+    /// The calls that a stop would store.
+    func leftCalls() -> [String: [UInt8]?] { intake?.takeLeftCalls() ?? [:] }
+
     func calls() -> [FunctionCall] { functions.calls }
     func answer(_ value: JSONValue) { functions.answerAll(value) }
     func counts() -> IntakeFigures.Counts { figures.counts }
@@ -549,6 +552,24 @@ struct IntakeRuleTests {
                 try await host.takeAndCommit([#"{"name":"n"}"#])
             }
             #expect(try await host.names(of: "main").count == 200)
+        }
+    }
+
+    @Test(
+        "calls of a commit that fails are not left for the next start: their events are read again and ask again"
+    )
+    func callsOfAFailedCommit() async throws {
+        try await withHost { host in
+            try await host.publish(Self.calling, mayCall: ["tell"])
+            try await host.takeAndCommit([#"{"name":"Bought"}"#])
+            #expect(await host.calls().count == 1)
+            #expect(await host.take([#"{"name":"Bought"}"#]) > 0)
+            await host.store.close()
+            await #expect(throws: (any Error).self) { try await host.commit() }
+            await host.answer(.null)
+            let left = await host.leftCalls()
+            #expect(left.count == 1 && left.values.allSatisfy { $0 == nil }, "\(left)")
+            #expect(await host.calls().count == 1)
         }
     }
 }

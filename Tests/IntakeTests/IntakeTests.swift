@@ -490,4 +490,20 @@ struct IntakeTests {
             #expect(figures.lanes.allSatisfy { $0.ledger.queued == 0 && $0.ledger.balances })
         }
     }
+
+    @Test(
+        "when collection is disabled, bad lines that were taken before still count for the size of the commit"
+    )
+    func disabledWithBadLines() async throws {
+        try await withHost(cap: 1 << 20) { host in
+            let bad = (0..<3_000).map { "bad \($0)" }
+            let taken = await host.take(bad)
+            #expect(0 < taken && taken < bad.reduce(0) { $0 + $1.utf8.count + 1 })
+            await host.configure { $0.isCollecting = false }
+            #expect(await host.take(bad) == 0)
+            try await host.commit()
+            #expect(await host.take(bad) > 0)
+            try await host.commit()
+        }
+    }
 }

@@ -176,7 +176,7 @@ extension EventPass {
         guard lines.scanner.present & state.timeCandidates.mask != 0,
             let (time, place, isUsual, _) = foundTime(state)
         else {
-            if let outerTime = lines.outerTime {
+            if let outerTime = lines.outerTime, outerTime >= EventPass.earliest, outerTime <= block.newest {
                 let timestamp = lines.scanner.member(.timestamp)
                 if lines.scanner.has(.timestamp), lines.isNull(timestamp) {
                     takeOut(timestamp)

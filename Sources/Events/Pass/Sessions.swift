@@ -66,8 +66,10 @@ struct Sessions: ~Copyable {
     private var keys: [String]
     /// Place of each producer by its key.
     private var places: [String: Int] = [:]
-    /// Index of each app that has had a producer.
-    private var apps: [String: Int] = [:]
+    /// Index of each app that has a producer, and of some that had one.
+    private(set) var apps: [String: Int] = [:]
+    /// Number of indices that were given out; none is used again.
+    private var lastApp = 0
     /// Serial number of the last session.
     private var serial = 0
     /// Keys of producers that have lost their slots since the last `changes`.
@@ -127,8 +129,7 @@ struct Sessions: ~Copyable {
         if slots == Sessions.unused {
             slots = Sessions.room()
         }
-        let appIndex = apps[app] ?? apps.count
-        apps[app] = appIndex
+        let appIndex = index(of: app)
         let all = 0..<Sessions.maxProducers
         let slots = slots
         var place = all.first { !slots[$0].isUsed } ?? 0
@@ -148,6 +149,19 @@ struct Sessions: ~Copyable {
         keys[place] = key
         places[key] = place
         return place
+    }
+
+    /// Index of an app. Names of apps are not under the operator's control, so apps without a producer are
+    /// forgotten once there are many.
+    private mutating func index(of app: String) -> Int {
+        if let known = apps[app] { return known }
+        if apps.count >= 2 * Sessions.maxProducers {
+            let inUse = Set((0..<Sessions.maxProducers).filter { slots[$0].isUsed }.map { slots[$0].app })
+            apps = apps.filter { inUse.contains($0.value) }
+        }
+        lastApp += 1
+        apps[app] = lastApp
+        return lastApp
     }
 
     /// Forgets producers whose process, or the id of one of whose sessions, is found, for the erasure of a

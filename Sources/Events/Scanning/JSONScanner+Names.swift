@@ -32,11 +32,11 @@ extension JSONScanner {
     }
 
     /// The slot of a name that is spelled with escapes: it means the same name, and must not escape notice by
-    /// its spelling. Rare, so it is decoded. Names of more than 384 bytes, 64 characters as `\uXXXX`, are
-    /// not: that bounds the work.
+    /// its spelling. Rare, so it is decoded, unless it is too long to mean any of the names that are looked
+    /// for: that bounds the work. A byte of a name is spelled with at most six bytes, `\uXXXX`.
     @inline(never)
     private mutating func recogniseEscaped(_ key: Pointer, _ length: Int) -> Int {
-        guard length <= 6 * 64 else { return -1 }
+        guard length <= 6 * max(known.longest, addressName.count) else { return -1 }
         let name = JSONString.decoded(UnsafeBufferPointer(start: key, count: length))
         if !addressName.isEmpty, name == addressName { return MemberName.address.rawValue }
         guard !name.isEmpty else { return -1 }
@@ -97,6 +97,8 @@ struct KnownNames: ~Copyable {
     private let multiplier: UInt64
     /// All names in the order of their slots.
     private let names: [[UInt8]]
+    /// Length in bytes of the longest name.
+    let longest: Int
     /// Names beyond the first 64, in a table of their own.
     let late: LateNames
     /// Most names in this table. With more, the search for a multiplier would take long.
@@ -105,6 +107,7 @@ struct KnownNames: ~Copyable {
     /// - Parameter watched: the names behind those of `MemberName`.
     init(_ watched: [[UInt8]]) {
         names = MemberName.allCases.map(\.spelling) + watched
+        longest = names.map(\.count).max() ?? 0
         var entries: [Entry] = []
         late = LateNames(names, from: KnownNames.most)
         for (place, text) in names.prefix(KnownNames.most).enumerated() where !text.isEmpty {
