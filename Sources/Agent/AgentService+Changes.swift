@@ -57,30 +57,14 @@ extension AgentService {
         await configurationTurn.takeTurn(configurationTurn.drawTicket())
         defer { configurationTurn.passTurn() }
         guard let parts else { throw .starting }
-        let loaded = try relaying(try Settings.loadWithRules(path: configurationPath)) {
-            (error: ConfigurationError) in
-            ControlRefusal(400, "configuration", error.description)
-        }
-        let new = loaded.settings
-        guard !new.destinations.isEmpty || settings.destinations.isEmpty else {
-            throw ControlRefusal(
-                400, "configuration",
-                "no destination would be left; to stop shipping, stop the agent")
-        }
-        // The same check as at the start: a configuration that a reload accepts must not end the next start.
-        if task == nil, let mistake = new.readingMistake {
-            throw ControlRefusal(400, "configuration", "\(mistake.setting) \(mistake.message)")
-        }
-        let (changes, started) = (configured.changes(to: new), reloads.withLock { $0.started })
+        let plan = try ReloadPlan(
+            path: configurationPath, replacing: configured, inForce: settings, readsSpool: task == nil,
+            facts: host.agentFacts(version: program.version))
+        let new = plan.new
         let before = parts.queue.snapshot
-        let (hashKeys, rules) = try relaying(
-            (try new.hashKeys(), try new.configuredRules(host.agentFacts(version: program.version))),
-            ControlRefusal.init(settings:))
         // The new configuration may close containers or let them set less. What remains of their settings is
         // on top at once, so that no setting changes twice.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
-        // The spool was not read while there was no destination.
-        let startsReading = settings.destinations.isEmpty && !new.destinations.isEmpty && task == nil
         // No line may go to a new destination by old rules, or to an old destination without the new rules.
         await parts.containers.holdReading()
         do throws(ControlRefusal) {
@@ -92,31 +76,27 @@ extension AgentService {
         configured = new
         parts.functions.configure(new)
         var others = await parts.containers.configure(
-            new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys, rules: rules)
+            new.containers, keyLengths: new.keyLengths, hashKeys: plan.hashKeys, rules: plan.rules)
         // This size was in the configuration before, and the queue had refused it for lack of room. Now it is
         // in force, so it counts as a change.
         if before.refusedMaxSize == new.queue.maxSize {
             others.append(
                 "queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
         }
-        if startsReading {
+        if plan.startsReading {
             await parts.containers.waitUntilOpen()
         }
         await applyContainers(parts)
-        if startsReading {
+        if plan.startsReading {
             await parts.reader.start()
         }
         await parts.containers.resumeReading()
-        return (
-            changes.filter { !$0.needsRestart }.map(\.description) + others,
-            started.changes(to: new).filter(\.needsRestart).map(\.path).filter {
-                changes.map(\.path).contains($0)
-            },
-            loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot)
-                + parts.containers.states.compactMap { state in
-                    state.defaultProblem.map { "container.\(state.id).default_file: \($0)" }
-                }
-        )
+        let defaults = parts.containers.states.compactMap { state in
+            state.defaultProblem.map { "container.\(state.id).default_file: \($0)" }
+        }
+        return plan.result(
+            since: reloads.withLock { $0.started }, others: others,
+            warnings: warnOfOrphans(parts.queue.snapshot) + defaults)
     }
 
     /// Applies a new configuration with the containers' settings, or without them if it is refused with them:
@@ -181,7 +161,7 @@ extension AgentService {
     /// - Parameter cap: the queue's size in force, in bytes.
     func intakeSettings(cap: Int) -> IntakeSettings {
         var wanted = settingsOfReading.intakeSettings(
-            cap: cap, isCollecting: isCollecting, country: country, host: host)
+            cap: cap, isCollecting: collection.isOn, country: country, host: host)
         wanted.schemas = schemas.withLock { $0 }
         return wanted
     }
@@ -209,18 +189,11 @@ extension AgentService {
     /// Turns collection on or off, durably. Off deletes what is queued; the result says how much.
     func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
         guard let parts else { throw .starting }
-        // Two commands at a time, one in each direction, could end with events collected and none sent.
-        guard !isDiscarding, !isSwitching else {
-            let what =
-                isDiscarding
-                ? "queued events are still being deleted" : "another enable or disable is running"
-            throw ControlRefusal(409, "discarding", "\(what); try again later")
-        }
-        isSwitching = true
-        defer { isSwitching = false }
+        try collection.begin()
+        defer { collection.end() }
         do throws(QueueError) {
             try await parts.queue.setSwitch(AgentSwitch.collecting, isEnabled ? nil : "off")
-            isCollecting = isEnabled
+            collection.turn(on: isEnabled)
             parts.notice.setCollecting(isEnabled)
             await configureIntake(parts)
             guard !isEnabled else {
@@ -246,23 +219,24 @@ extension AgentService {
 
     /// Deletes all queued events.
     private func discardQueue(_ queue: QueueStore) async throws(QueueError) -> DiscardedEvents {
-        isDiscarding = true
-        defer { isDiscarding = false }
+        collection.beginDiscarding()
         return try await queue.discardAll(reason: "disabled")
     }
 
     /// Deletes what is still queued if an earlier process ended while it was being disabled.
     func finishDisabling(_ queue: QueueStore) {
-        guard !isCollecting, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
-        isDiscarding = true
-        Task(executorPreference: loop) {
-            do throws(QueueError) {
-                _ = try await self.discardQueue(queue)
-            } catch {
-                self.log.warning(
-                    "queued events could not be deleted, the next start tries again", ["error": error.message]
-                )
-            }
+        guard !collection.isOn, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
+        collection.beginDiscarding()
+        Task(executorPreference: loop) { await self.goOnDisabling(queue) }
+    }
+
+    private func goOnDisabling(_ queue: QueueStore) async {
+        defer { collection.end() }
+        do throws(QueueError) {
+            _ = try await discardQueue(queue)
+        } catch {
+            log.warning(
+                "queued events could not be deleted, the next start tries again", ["error": error.message])
         }
     }
 
@@ -330,7 +304,7 @@ extension AgentService {
 extension ControlRefusal {
     fileprivate static let starting = ControlRefusal(409, "starting", "the agent is starting")
 
-    fileprivate init(settings error: AgentError) {
+    init(settings error: AgentError) {
         self.init(400, error.code.rawValue, error.message)
     }
 }

@@ -39,17 +39,17 @@ extension AgentService {
         routes.addBackfill(parts.backfill)
         routes.addContainers(parts.containers)
         let control = try await startControl(routes)
-        self.control = control
+        ports.control = control
         // An agent with a task has no stats port, and ends before anything would have to be watched.
         guard task == nil else { return await parts.ports.watch([]) }
         do throws(AgentError) {
-            stats = try await startStats(status, control)
+            ports.stats = try await startStats(status, control)
         } catch {
             await control.stop()
             throw error
         }
         await parts.restart.start()
-        await parts.ports.watch([control] + (stats.map { [$0] } ?? []))
+        await parts.ports.watch([control] + (ports.stats.map { [$0] } ?? []))
     }
 
     /// Opens the control socket, whose permissions decide who may command the agent.

@@ -40,7 +40,7 @@ extension AgentService {
         // outlive a restart.
         let restored = try await relaying(awaiting: try await queue.restore(), unreadable)
         let switches = try await relaying(awaiting: try await queue.switches(), unreadable)
-        isCollecting = switches[AgentSwitch.collecting] != "off"
+        collection = CollectionSwitch(isOn: switches[AgentSwitch.collecting] != "off")
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
         // What the configuration can have wrong is found before the spool is touched.
         let driver = try makeDriver(queue, switches)
@@ -54,7 +54,7 @@ extension AgentService {
         let keeper = makeKeeper(queue, driver, functions, rules)
         let tap = EventTap()
         // Before the readers are made: a spool that another agent reads ends the start.
-        let isNew = try takeSpool(queue)
+        let spool = try takeSpool(queue)
         let reader = try makeReaders(queue, restored, &intakes, tap, rules)
         let parts = Parts(
             queue: queue, driver: driver, reader: reader, intakes: intakes,
@@ -67,7 +67,8 @@ extension AgentService {
             },
             network: makeNetworkMonitor(driver, keeper),
             notice: WritersNotice(
-                in: settings.spool.directory, isCollecting: isCollecting, lock: spoolLock, isNew: isNew,
+                in: settings.spool.directory, isCollecting: collection.isOn, lock: spool.lock,
+                isNew: spool.isNew,
                 on: readerLoop, log: log),
             backfill: Backfill(
                 on: readerLoop, store: queue, memory: restored.memory, rules: rules,
@@ -105,11 +106,10 @@ extension AgentService {
         finishDisabling(queue)
         await keeper.configure(
             settings.containers, keyLengths: settings.keyLengths, hashKeys: hashKeys, rules: configuredRules)
-        self.keeper = keeper
         // Reading waits for the containers' documents, so that the first event meets their rules, but no
         // longer than their timeouts. Apps can write meanwhile.
-        await keeper.waitUntilOpen()
-        self.parts = parts
+        await waitForDocuments(keeper)
+        started(parts)
         // Settings that containers change are in force before the first event.
         await containersChanged()
         if task != nil {
@@ -153,7 +153,7 @@ extension AgentService {
         deadlines = options.deadlines
         return DeliveryDriver(
             on: loop, store: queue, senders: try senders(for: settings), options: options, switches: switches,
-            isEnabled: isCollecting, time: time, log: log, summaries: { queue.lanes },
+            isEnabled: collection.isOn, time: time, log: log, summaries: { queue.lanes },
             countLate: { batch, deadline, before in
                 let events = try? BatchEvents()
                 return events?.count(in: batch, before: before, apps: deadline.apps) ?? batch.header.events
@@ -164,7 +164,7 @@ extension AgentService {
     /// within the hour.
     private func watchClock(_ driver: DeliveryDriver) {
         do throws(SystemError) {
-            clockWatcher = try ClockWatcher(on: loop) { driver.assumeIsolated { $0.clockStepped() } }
+            watches.clock = try ClockWatcher(on: loop) { driver.assumeIsolated { $0.clockStepped() } }
         } catch {
             log.warning(
                 "steps of the clock may go unnoticed for up to an hour", ["reason": error.description])
@@ -225,11 +225,12 @@ extension AgentService {
 
     // MARK: Reading
 
-    /// Locks the spool for this agent. Returns true, without a lock, if the spool looks new although this
-    /// agent has read before: its file system may not be mounted.
-    private func takeSpool(_ queue: QueueStore) throws(AgentError) -> Bool {
+    /// Locks the spool for this agent; no lock if the spool is not read or cannot be written. `isNew`,
+    /// without a lock, if the spool looks new although this agent has read before: its file system may not be
+    /// mounted.
+    private func takeSpool(_ queue: QueueStore) throws(AgentError) -> (lock: SpoolLock?, isNew: Bool) {
         // An agent with a task does not read the spool.
-        guard task == nil else { return false }
+        guard task == nil else { return (nil, false) }
         // The same check as at a reload.
         if let mistake = settings.readingMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
@@ -240,15 +241,15 @@ extension AgentService {
         // `after_read = "keep"` it may be missing: the spool is not written to.
         if !isKept, queue.snapshot.intake.read > 0, FileStatus("\(directory)/.spoolship") == nil {
             log.warning("the spool has no .spoolship: is its file system mounted?", ["directory": directory])
-            return true
+            return (nil, true)
         }
-        spoolLock = try relaying(try SpoolLock.take(directory)) { (error: SpoolError) in
+        let lock = try relaying(try SpoolLock.take(directory)) { (error: SpoolError) in
             AgentError(.inUse, error.message)
         }
-        if spoolLock == nil {
+        if lock == nil {
             log.warning("spool not locked against a second agent", ["directory": directory])
         }
-        return false
+        return (lock, false)
     }
 
     /// Makes what reads the spool, files in place and journals, each with an intake of its own.

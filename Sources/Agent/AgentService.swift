@@ -14,6 +14,8 @@
 //   `+Changes`: reload, enable and disable, country, sessions, log level. `+Ports`: the control socket and
 //   the stats port. `+Outputs`: senders of the destinations. `+Containers` (Containers): settings that
 //   containers change.
+// - `AgentLife`, `CollectionSwitch`, `ReloadPlan`, `ContainerNews`: values that decide for it, each with its
+//   own state: start, run and stop; collection on and off; what a reload may change; what was reported.
 // - Settings: the configuration, translated to the settings of each module.
 // - Reading, `JournalReaders`: what reads lines, and what guards the disk of the spool.
 // - Sending: what connects queue, delivery and outputs, and measures attempts.
@@ -77,18 +79,10 @@ public actor AgentService: LoopActor {
     /// Whether a round that applies the containers' values waits for its turn. News meanwhile need no second
     /// round.
     var isContainerRoundWanted = false
-    /// Settings of containers that were refused, by container and setting, with the message that the log has
-    /// reported. Without it each round would log them again.
-    var toldRefusals: [String: [String: String]] = [:]
-    /// File in the runtime directory that publishes the containers' values to apps.
-    var valuesFile: ValuesFile
-    /// Whether the log has reported that the file cannot be written.
-    var valuesProblem = false
-    /// The containers' keeper. Set before the start is complete, because a stop during the start must end its
-    /// waiting.
-    var keeper: ContainerKeeper? {
-        didSet { if isStopping { keeper?.assumeIsolated { $0.stop() } } }
-    }
+    /// What people and apps are told about the containers' values.
+    var containerNews: ContainerNews
+    /// Start, run or stop, with what each has.
+    private(set) var life = AgentLife.starting(nil)
 
     /// Reads the spool, on a thread of its own: a slow disk of the spool stops neither status nor sending.
     nonisolated let readerLoop: EventLoop
@@ -109,17 +103,8 @@ public actor AgentService: LoopActor {
     nonisolated let task: (@Sendable () -> Void)?
     /// Containers that are in force, for the reader's loop.
     nonisolated let containers = ContainersInForce.opening()
-    /// The parts; nil until the start is complete. Commands that come earlier are refused with `starting`.
-    var parts: Parts?
-    /// Lock on the spool; nil if the spool is not read or cannot be written.
-    var spoolLock: SpoolLock?
-    /// Whether events are collected; stored in the queue.
-    var isCollecting = true
-    /// Whether queued events are being deleted because collection was turned off. After a large backlog this
-    /// takes minutes.
-    var isDiscarding = false
-    /// Whether a command to enable or disable is running.
-    var isSwitching = false
+    /// Whether events are collected, and whether that is being changed.
+    var collection = CollectionSwitch()
     /// Country that an operator has set; stored in the queue.
     var country: CountryCode? {
         didSet { sharedCountry.withLock { $0 = country } }
@@ -130,26 +115,35 @@ public actor AgentService: LoopActor {
     var lastChange: Timestamp?
     /// Deadlines by destination, for commands that look into the queue.
     var deadlines: [DestinationName: [Deadline]] = [:]
-    /// Reports that the time of day was set.
-    var clockWatcher: ClockWatcher?
+    /// Signals and steps of the clock.
+    var watches = Watches()
     /// Schemas of events; nil for none.
     nonisolated let schemas = Mutex<SchemaRules?>(nil)
     /// Loops of destinations that block, by the destination's name. They outlive reloads.
     var writingLoops: [String: EventLoop] = [:]
-    /// Watches SIGTERM, SIGINT and SIGHUP.
-    private var signals: SignalWatcher?
-    /// Feeds systemd's watchdog; nil if the unit has none.
-    private var watchdog: Watchdog?
-    /// Resumed when the agent is to stop.
-    private var stopWaiter: CheckedContinuation<Void, Never>?
-    /// Whether the agent is to stop. A second signal then ends the drain.
-    private var isStopping = false
-    /// Thread of the task.
-    private var taskLoop: EventLoop?
-    /// The control socket; nil before it is open.
-    var control: ControlServer?
-    /// The stats port; nil if it is not configured.
-    var stats: StatsServer?
+    /// The ports at which the agent answers.
+    var ports = OpenPorts()
+
+    /// What the kernel reports to the agent.
+    struct Watches {
+        /// SIGTERM, SIGINT and SIGHUP.
+        var signals: SignalWatcher?
+        /// Reports that the time of day was set.
+        var clock: ClockWatcher?
+
+        func cancel() {
+            clock?.cancel()
+            signals?.cancel()
+        }
+    }
+
+    /// The ports at which the agent answers.
+    struct OpenPorts {
+        /// The control socket; nil before it is open.
+        var control: ControlServer?
+        /// The stats port; nil if it is not configured.
+        var stats: StatsServer?
+    }
 
     /// What runs once the agent has started. Values and actors that never change, so that a copy can be used
     /// on any loop.
@@ -190,6 +184,9 @@ public actor AgentService: LoopActor {
 
     nonisolated var log: Log { Log(sink) }
 
+    /// The parts; nil until the start is complete. Commands that come earlier are refused with `starting`.
+    var parts: Parts? { life.running?.parts }
+
     /// Runs the agent until a signal or its task ends it. `path` is read again at a reload.
     ///
     /// - Parameter task: runs on its own thread once the control socket answers. With it the spool is not
@@ -222,7 +219,7 @@ public actor AgentService: LoopActor {
         configured = settings
         self.settings = settings
         sharedSettings = Mutex(settings)
-        valuesFile = ValuesFile(in: settings.agent.runtimeDirectory)
+        containerNews = ContainerNews(in: settings.agent.runtimeDirectory)
         configurationPath = path
         self.program = program
         self.sink = sink
@@ -241,7 +238,7 @@ public actor AgentService: LoopActor {
         do throws(SystemError) {
             // Before other threads are started: they inherit the mask with these signals blocked. A signal
             // that is delivered to a thread with its default action would end the process without a drain.
-            signals = try SignalWatcher([SIGTERM, SIGINT, SIGHUP], on: loop) { signal in
+            watches.signals = try SignalWatcher([SIGTERM, SIGINT, SIGHUP], on: loop) { signal in
                 self.assumeIsolated { $0.received(signal) }
             }
             try readerLoop.start()
@@ -262,7 +259,7 @@ public actor AgentService: LoopActor {
         lastRun.begin(log)
         manager?.notify("READY=1")
         await AgentStatus(agent: self, parts: parts).notify()
-        watchdog = startWatchdog(parts)
+        life.note(watchdog: startWatchdog(parts))
         log.info(
             "agent started",
             [
@@ -272,20 +269,17 @@ public actor AgentService: LoopActor {
         if let task {
             try begin(task)
         }
-        await withCheckedContinuation { continuation in
-            if isStopping { return continuation.resume() }
-            stopWaiter = continuation
-        }
+        await withCheckedContinuation { life.waitForStop($0) }
         await stop(parts)
         lastRun.end()
-        taskLoop?.stop()
+        life.running?.taskLoop?.stop()
     }
 
     /// Runs the task on its own thread, because it blocks.
     private func begin(_ task: @escaping @Sendable () -> Void) throws(AgentError) {
         let taskLoop = try relaying(try EventLoop(name: "task"), AgentError.init(start:))
         try relaying(try taskLoop.start(), AgentError.init(start:))
-        self.taskLoop = taskLoop
+        life.note(taskLoop: taskLoop)
         let main = loop
         taskLoop.post {
             task()
@@ -301,7 +295,7 @@ public actor AgentService: LoopActor {
                 // A refusal is in the log and in `status` by then; a signal has no answer.
                 _ = try? await self.reload()
             }
-        case _ where isStopping:
+        case _ where life.isStopping:
             log.warning("second signal: ending at once")
             guard let parts else { return }
             Task(executorPreference: loop) { await parts.driver.hurry() }
@@ -312,16 +306,25 @@ public actor AgentService: LoopActor {
 
     /// Begins the stop, once.
     private func beginStopping() {
-        guard !isStopping else { return }
-        isStopping = true
+        let stop = life.beginStopping()
+        guard stop.isFirst else { return }
         // Beyond the drain, running requests end and the database is closed: systemd must not kill the agent
         // meanwhile.
         manager?.notifyStopping(within: settings.agent.shutdownDrainTimeout + .seconds(60))
-        stopWaiter?.resume()
-        stopWaiter = nil
         // The start may be waiting for the containers' documents.
-        keeper?.assumeIsolated { $0.stop() }
+        stop.keeper?.assumeIsolated { $0.stop() }
     }
+
+    /// Waits for the containers' documents before reading begins; a stop ends the wait.
+    func waitForDocuments(_ keeper: ContainerKeeper) async {
+        if !life.waits(for: keeper) {
+            await keeper.stop()
+        }
+        await keeper.waitUntilOpen()
+    }
+
+    /// Commands are taken from now on.
+    func started(_ parts: Parts) { life.started(parts) }
 
     /// Stops in an order that loses nothing: first what reads, with its last commits; then delivery, which
     /// may drain; then the ports, so that `status` answers during the drain; the database last, because all
@@ -343,12 +346,11 @@ public actor AgentService: LoopActor {
         parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)
-        await control?.stop()
-        await stats?.stop()
+        await ports.control?.stop()
+        await ports.stats?.stop()
         await parts.queue.close()
-        watchdog?.stop()
-        clockWatcher?.cancel()
-        signals?.cancel()
+        life.running?.watchdog?.stop()
+        watches.cancel()
         let waiting = parts.queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued }
         log.info("agent stopped", ["queued": waiting])
     }

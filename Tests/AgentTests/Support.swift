@@ -67,7 +67,7 @@ func withAgent(
             try await body(
                 RunningAgent(
                     client: ControlClient(socket: "\(directory)/control.sock"), service: service,
-                    routes: service.control?.routes ?? ControlRoutes(), directory: directory))
+                    routes: service.ports.control?.routes ?? ControlRoutes(), directory: directory))
             result = .success(())
         } catch {
             result = .failure(error)

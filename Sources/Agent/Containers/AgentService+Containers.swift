@@ -47,9 +47,9 @@ extension AgentService {
                 await applySingly(&overlay, parts)
             }
         }
-        report(overlay)
+        containerNews.report(overlay, log)
         await parts.containers.setRefused(overlay.refused)
-        publishValues(states)
+        containerNews.publish(states, log)
     }
 
     /// Applies wishes one by one, because they cannot be applied together: those that are possible take
@@ -72,36 +72,6 @@ extension AgentService {
             try await apply(reached, parts)
         } catch {
             log.error("settings of containers not applied", ["reason": error.message])
-        }
-    }
-
-    /// Logs each refused value once, not at each round: containers are published often, and the refusal stays
-    /// in `status`.
-    private func report(_ overlay: SettingsOverlay) {
-        for (container, refusals) in overlay.refused {
-            for (setting, message) in refusals where toldRefusals[container]?[setting] != message {
-                log.warning(
-                    "value of a container refused, the configuration's value stays in force",
-                    ["container": container, "setting": setting, "hint": message])
-            }
-        }
-        toldRefusals = overlay.refused
-    }
-
-    /// Writes the values to the file that apps read. A failure is logged once until a write succeeds; apps
-    /// keep the last values.
-    private func publishValues(_ states: [ContainerState]) {
-        // Without containers there are no values, and no file for them unless one was written before.
-        guard !states.isEmpty || valuesFile.written != nil else { return }
-        do throws(SystemError) {
-            try valuesFile.write(states)
-            valuesProblem = false
-        } catch {
-            if !valuesProblem {
-                log.warning(
-                    "values not published for apps", ["file": valuesFile.path, "hint": error.description])
-            }
-            valuesProblem = true
         }
     }
 }
