@@ -25,6 +25,7 @@ extension Streams {
         }
         let head = Head(head)
         let known = contents(of: streams, head)
+        // bounded: the largest of offsets and sizes that the kernel returned, no sum.
         file.sharedTo = known.contents.reduce(0) { max($0, $1.place.offset, $1.carrier?.size ?? 0) }
         return Inquiry(
             aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins,
@@ -39,6 +40,7 @@ extension Streams {
     private func longestContent(besides file: AppendFile) -> Int64 {
         let streams = Stream.asked(file.holder, file.name)
         guard !streams.contains(where: remembered.contents.has) else { return .max }
+        // bounded: the largest of sizes that the kernel returned, no sum.
         return files(of: streams) { $0 !== file && !$0.isSuspect }.reduce(0) { max($0, $1.size) }
     }
 
