@@ -9,6 +9,9 @@ internal import Model
 public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The keyed hash.
     private let code: HMAC
+    /// Names the key in front of its digests. Digests of two keys never match: without the id, a join of
+    /// tables by digests would lose rows, and nobody would see that the key was replaced.
+    fileprivate let id: String
 
     /// Least length: that of a digest. Source: RFC 2104, section 3.
     public static let fewestBytes = 32
@@ -17,8 +20,18 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
     /// machine.
     public static let trial = HashKey(bytes: [UInt8](repeating: 0, count: fewestBytes))
 
+    /// A key that is drawn when it is first needed, for ids in which a pattern finds something on a machine
+    /// without a key. A digest without a secret would let anybody try values.
+    static let ofThisProcess = {
+        var random = SystemRandomNumberGenerator()
+        return HashKey(bytes: (0..<fewestBytes).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+    }()
+
     /// A key of some bytes.
-    private init(bytes: [UInt8]) { code = HMAC(key: bytes) }
+    private init(bytes: [UInt8]) {
+        code = HMAC(key: bytes)
+        id = String(Hexadecimal.text(code.bytes("spoolship key id".bytes)).prefix(8))
+    }
 
     /// Reads a key from a file. A line feed at its end does not count.
     ///
@@ -78,21 +91,28 @@ enum Hashing {
 
     /// The replacement of a value, as JSON; nil leaves null as it is.
     func replacement(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
-        guard let text = MacroValue(base, value).text(base) else { return nil }
-        let digest: String
-        switch self {
-        case .keyed(let key): digest = key.digest(CanonicalJSON.text(base, value))
-        case .salted(let salt): digest = SHA256.hexadecimal(salt + text)
-        case .withoutKey: return "\"(no hash key)\"".bytes
+        guard let digest = digest(base, value) else {
+            return MacroValue(base, value).text(base) == nil ? nil : "\"(no hash key)\"".bytes
         }
-        return [UInt8(ascii: "\"")] + Array(digest.utf8) + [UInt8(ascii: "\"")]
+        let prefix = if case .keyed(let key) = self { "\(key.id)-" } else { "" }
+        return "\"\(prefix)\(digest)\"".bytes
+    }
+
+    /// The digest of a value; nil for null, and without a key.
+    private func digest(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> String? {
+        guard let text = MacroValue(base, value).text(base) else { return nil }
+        return switch self {
+        case .keyed(let key): key.digest(CanonicalJSON.text(base, value))
+        case .salted(let salt): SHA256.hexadecimal(salt + text)
+        case .withoutKey: nil
+        }
     }
 
     /// The digest as a UUID (RFC 9562, section 5.8), for an event's id: receivers and their tables expect
     /// UUIDs.
     func identifier(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
-        let digits = replacement(base, value)?.dropFirst().prefix(32) ?? []
-        guard let id = UUIDv7(bytes: Hexadecimal.bytes(String(decoding: digits, as: UTF8.self))) else {
+        let digits = digest(base, value)?.prefix(32) ?? ""
+        guard let id = UUIDv7(bytes: Hexadecimal.bytes(String(digits))) else {
             return nil
         }
         return "\"\(UUIDv7(high: id.high & ~0xF000 | 0x8000, low: id.low >> 2 | 1 << 63))\"".bytes

@@ -209,7 +209,7 @@ struct ContainerCompiler {
                 try countExpression(at: path)
                 made.append(try TextPattern(pattern, at: path))
             }
-            let hashing: Hashing = facts.hashKey.map { .keyed($0) } ?? .salted([])
+            let hashing: Hashing = .keyed(facts.hashKey ?? .ofThisProcess)
             let scrubber = Scrubber(patterns: made, other: text.bytes, hashing: hashing)
             action = .hide(paths.flatMap { spellings($0) }, .scrub(scrubber))
         case .prioritise(let priority): action = .prioritise(priority)
