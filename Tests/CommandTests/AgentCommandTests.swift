@@ -129,6 +129,8 @@ struct AgentCommandTests {
         let notes = Notes()
         var routes = ControlRoutes()
         route(&routes, notes, "PUT", "/v1/collection", ["discarded": 7000, "in_flight": 150])
+        route(&routes, notes, "POST", "/v1/dead-letters/purge", ["purged": 1003])
+        route(&routes, notes, "POST", "/v1/quarantine/purge", ["purged": 2])
         let now = Timestamp(milliseconds: 1_795_168_800_000)
         var report = StatusReport(started: now, now: now)
         var main = StatusReport.Destination(name: "main", state: .active)
@@ -144,7 +146,15 @@ struct AgentCommandTests {
         let agent = try await FakeAgent(routes)
         let (code, kept) = KeptConsole.run("disable", "--config", agent.configuration)
         #expect(code == .usage)
-        #expect(kept.errorOutput.contains("1,234 queued deliveries will be deleted: confirm with --yes"))
+        #expect(
+            kept.errorOutput.contains(
+                "1,234 queued deliveries will be deleted; 1,003 dead letters and 2 quarantined lines stay (--all):"
+                    + " confirm with --yes"))
+        let (_, all) = KeptConsole.run("disable", "--all", "--config", agent.configuration)
+        #expect(
+            all.errorOutput.contains(
+                "1,234 queued deliveries will be deleted with 1,003 dead letters and 2 quarantined lines:"
+                    + " confirm with --yes"))
         #expect(notes.list.withLock { $0 } == [])
         let (yes, told) = KeptConsole.run("disable", "--yes", "--config", agent.configuration)
         #expect(yes == .success)
@@ -154,6 +164,18 @@ struct AgentCommandTests {
                 + "1,003 dead letters stay: `spoolship dead-letters purge`\n"
                 + "2 quarantined lines stay: `spoolship quarantine purge`\n"
         )
+        let (emptied, removed) = KeptConsole.run("disable", "--all", "--yes", "--config", agent.configuration)
+        #expect(emptied == .success)
+        #expect(
+            removed.output
+                == "collection is off; 7,000 deliveries discarded, 150 of them in flight: their arrival is unknown\n"
+                + "dead-letters: 1,003 removed\nquarantine: 2 removed\n"
+        )
+        #expect(
+            notes.list.withLock { $0.suffix(3) } == [
+                #"PUT /v1/collection {"enabled":false}"#, "POST /v1/dead-letters/purge {}",
+                "POST /v1/quarantine/purge {}",
+            ])
         await agent.stop()
     }
 

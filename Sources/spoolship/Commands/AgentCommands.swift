@@ -15,13 +15,29 @@ extension Command {
         details: """
             Files that arrive are read and discarded, and counted as such. Batches in flight have ten seconds to \
             arrive. To collect without sending, use `network off` or `pause` instead.
+
+            Dead letters and quarantined lines stay, unless --all is given; the question says how many there \
+            are. Sessions and data layers stay in either case: they are needed when collection is turned on \
+            again, and `erase` removes single values from them.
             """,
-        options: [.yes]
+        options: [.yes, Option("all", "delete dead letters and quarantined lines, too")]
     ) { invocation in
         // The counts are needed for the question, and for the hints after the change.
         let status = try invocation.status()
         let queued = status.sum("queued")
-        try invocation.confirm("\(HumanText.count(queued)) queued deliveries will be deleted")
+        // The stores beside the queue that hold something: count, what it is, its path and commands.
+        let stores = [
+            ("dead_letters", "dead letters", "dead-letters"),
+            ("quarantined", "quarantined lines", "quarantine"),
+        ].compactMap { store, noun, command in
+            (status["queue"]?[store]?.integer).flatMap { count in
+                count > 0 ? (count: Int(count), noun: noun, command: command) : nil
+            }
+        }
+        let names = stores.map { "\(HumanText.count($0.count)) \($0.noun)" }.joined(separator: " and ")
+        let stay = invocation.has("all") ? " with \(names)" : "; \(names) stay (--all)"
+        let also = names.isEmpty ? "" : stay
+        try invocation.confirm("\(HumanText.count(queued)) queued deliveries will be deleted\(also)")
         // Two minutes, because the agent first waits for batches in flight (10 seconds) and then deletes the
         // queue.
         let answer = try invocation.ask(
@@ -32,15 +48,20 @@ extension Command {
             text += ", \(HumanText.count(Int(inFlight))) of them in flight: their arrival is unknown"
         }
         try invocation.console.print(text)
-        // Dead letters and quarantined lines are not deleted. A user who disables collection for privacy has
-        // to know.
-        for (store, noun, command) in [
-            ("dead_letters", "dead letters", "dead-letters"),
-            ("quarantined", "quarantined lines", "quarantine"),
-        ] {
-            guard let count = status["queue"]?[store]?.integer, count > 0 else { continue }
+        if invocation.has("all") {
+            // Both stores are emptied, also of what came after the question.
+            for command in ["dead-letters", "quarantine"] {
+                let answer = try invocation.ask(
+                    "POST", "/v1/\(command)/purge", body: [:], timeout: .seconds(120))
+                let count = Int(answer["purged"]?.integer ?? 0)
+                try invocation.console.print("\(command): \(HumanText.count(count)) removed")
+            }
+            return
+        }
+        // A user who disables collection for privacy has to know what stays.
+        for store in stores {
             try invocation.console.print(
-                "\(HumanText.count(count)) \(noun) stay: `spoolship \(command) purge`")
+                "\(HumanText.count(store.count)) \(store.noun) stay: `spoolship \(store.command) purge`")
         }
     }
 
