@@ -103,6 +103,22 @@ struct ClickHouseTests {
         #expect(try await stage.query("SELECT count() FROM events FORMAT TSV") == "0\n")
     }
 
+    @Test(
+        "asynchronous inserts, which ignore the token, are recognised by the address, or by the server's default"
+    )
+    func asynchronous() async throws {
+        let stage = try await Stage()
+        try await stage.make("events")
+        let insert = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow"
+        #expect(await (try stage.output(insert + "&async_insert=1")).insertsAsynchronously())
+        #expect(await !(try stage.output(insert + "&async_insert=0")).insertsAsynchronously())
+        #expect(await !(try stage.output("SELECT%201&async_insert=1")).insertsAsynchronously())
+        let standard = try await stage.query("SELECT toString(getSetting('async_insert'))")
+        #expect(
+            await (try stage.output()).insertsAsynchronously() == (standard != "0\n" && standard != "false\n")
+        )
+    }
+
     @Test("a batch that is sent twice is stored once; the same events in another batch are stored again")
     func repeats() async throws {
         let stage = try await Stage()

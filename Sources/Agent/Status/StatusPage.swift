@@ -55,7 +55,7 @@ struct StatusPage: Sendable {
             \(HumanText.duration(report.now - report.started)), at \(time(report.now)). Shown again every \(StatusPage.refreshSeconds) s. <a href="/">Now</a></p>
             </header>
             <main>
-            \(obstacles)\(destinations)\(plots)\(ledger)\(apps)\(stores)\(containers)</main>
+            \(obstacles)\(destinations)\(plots)\(ledger)\(apps)\(checks)\(stores)\(containers)</main>
             <footer><p class="quiet">Dispatch \(HTMLText.escaped(report.dispatchText)). \
             <a href="/metrics">Metrics</a>, <a href="/readyz">readiness</a>. On the machine, <code>spoolship status</code>
             shows the same and <code>spoolship help</code> what can be done about it.</p></footer>
@@ -82,6 +82,13 @@ struct StatusPage: Sendable {
         let list = items.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n")
         return StatusPage.section(
             "attention", "Needs attention", "<ul>\n\(list)\n</ul>", of: "class=\"alert\" ")
+    }
+
+    /// What schemas and the search for repeats found; empty without them.
+    private var checks: String {
+        guard !report.checks.isEmpty else { return "" }
+        let list = report.checks.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n")
+        return StatusPage.section("checks", "Checks", "<ul>\n\(list)\n</ul>")
     }
 
     /// A card for each destination.

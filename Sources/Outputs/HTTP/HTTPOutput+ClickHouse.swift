@@ -35,6 +35,23 @@ extension HTTPOutput {
     }
 }
 
+extension HTTPOutput {
+    /// Whether the inserts of the address are asynchronous, as far as can be seen: such inserts ignore
+    /// `insert_deduplication_token`, and a batch that is sent twice is stored twice. If the address does not
+    /// say, the server tells its default for this user.
+    package func insertsAsynchronously() async -> Bool {
+        guard let insert = ClickHouseInsert(options.url) else { return false }
+        if let value = insert.asynchronous { return value != "0" && value != "false" }
+        let request = HTTPRequest(
+            url: insert.url, headers: questionHeaders,
+            body: Array("SELECT toString(getSetting('async_insert')) FORMAT TSV".utf8), answerLimit: 1 << 10)
+        guard case .answered(let answer) = await client.perform(request), answer.status == 200 else {
+            return false
+        }
+        return ["1\n", "true\n"].contains(String(decoding: answer.body, as: UTF8.self))
+    }
+}
+
 /// The insert that an address contains in `query=INSERT INTO table FORMAT JSONEachRow`.
 private struct ClickHouseInsert {
     /// Name of the table as it is written in the query.
@@ -44,6 +61,8 @@ private struct ClickHouseInsert {
     /// Whether the server drops members without a column (`input_format_skip_unknown_fields=1`); otherwise
     /// it refuses the batch.
     let skipsUnknown: Bool
+    /// The value of `async_insert`; nil if the address does not have it.
+    let asynchronous: String?
 
     /// - Returns: nil for an address without such an insert, or with a list of columns, which need not be
     ///   compared. A table name with a semicolon is refused, because it is put into another query.
@@ -66,6 +85,8 @@ private struct ClickHouseInsert {
             parts[0] + "?"
             + arguments.filter { argument in kept.contains { argument.hasPrefix($0) } }.joined(separator: "&")
         skipsUnknown = arguments.contains("input_format_skip_unknown_fields=1")
+        let name = "async_insert="
+        asynchronous = arguments.last { $0.hasPrefix(name) }.map { String($0.dropFirst(name.count)) }
     }
 
     /// Decodes an argument, in which `+` is a space.
