@@ -186,6 +186,37 @@ struct StandardOutputTests {
         #expect(Set(came.split(separator: 10)) == Set(expected.split(separator: 10)))
     }
 
+    @Test(
+        "a file system that is full in the middle of a batch tears no line: the batch continues where it was")
+    func fullFileSystem() async throws {
+        guard geteuid() == 0 else { return }
+        signal(SIGPIPE, SIG_IGN)
+        let directory = try TemporaryDirectory()
+        try #require(mount("tmpfs", directory.path, "tmpfs", 0, "size=1m,mode=0777") == 0)
+        defer { umount2(directory.path, Int32(MNT_DETACH)) }
+        let filler = "\(directory.path)/filler"
+        try WholeFile.replace(filler, with: [UInt8](repeating: 0, count: 1000 << 10), mode: 0o600)
+        let path = "\(directory.path)/out"
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        defer { close(descriptor) }
+        let loop = try EventLoop(name: "writing")
+        try loop.start()
+        defer { loop.stop() }
+        let output = try StandardOutput(descriptor, timeout: .seconds(5), on: loop)
+        let large = Sample.batch([try Sample.part(0..<2000, .gzip)], id: BatchID(high: 1, low: 1))
+        let other = Sample.batch([try Sample.part(2000..<2010, .gzip)], id: BatchID(high: 1, low: 2))
+        guard case .retry(let failure) = await output.send(large) else {
+            Issue.record("the file system had room for all")
+            return
+        }
+        #expect(failure.kind == .local && failure.message.contains("no space left"))
+        try #require(unlink(filler) == 0)
+        // What was begun goes first, then the other batch; afterwards the first one is known to be written.
+        #expect(await output.send(other) == .acknowledged)
+        let found = try #require(try WholeFile.bytes(of: path, atMost: 1 << 20))
+        #expect(found == Sample.lines(0..<2010))
+    }
+
     @Test("when nobody will ever read again it holds, and says so")
     func gone() async throws {
         let pipe = try Pipe()

@@ -222,6 +222,16 @@ struct TemplateTests {
                 #"{"host":"lb","program":"haproxy","pid":7,"message":"Server static/srv1 is DOWN"}"#
             ),
             (
+                "nginx_error",
+                #"2026/11/29 10:00:00 [error] 71#72: *5 open() "/a, client: 1, b" failed (2: No such file), client: 192.0.2.8, server: x, request: "GET /a HTTP/1.1", referrer: "http://x/, client: 2""#,
+                #"{"level":"error","pid":71,"tid":72,"cid":5,"message":"open() \"/a, client: 1, b\" failed (2: No such file)","client":"192.0.2.8","server":"x","request":"GET /a HTTP/1.1","referrer":"http://x/, client: 2"}"#
+            ),
+            (
+                "nginx_error",
+                "2026/11/29 10:00:00 [info] 71#72: *5 no, client: at all here, client: unix:, server: x",
+                #"{"level":"info","pid":71,"tid":72,"cid":5,"message":"no, client: at all here","client":"unix:","server":"x"}"#
+            ),
+            (
                 "mysql_error", "261129 10:00:00 mysqld_safe Starting mariadbd daemon",
                 #"{"message":"mysqld_safe Starting mariadbd daemon"}"#
             ),
@@ -233,6 +243,26 @@ struct TemplateTests {
         #expect(time != nil || line.hasPrefix("INFO:"))
         #expect(found == members(try JSONValue(parsing: json)), "\(line)")
         #expect(records(Array("\(line)\n\(line)\n".utf8), format).count == 2)
+    }
+
+    @Test(
+        "a line of HAProxy has one time, its own, whatever the header is",
+        arguments: [
+            "Nov 29 10:00:00 lb haproxy[7]: ", "Nov 29 2026 10:00:00 lb haproxy[7]: ",
+            "<142>1 2026-11-29T10:00:00Z lb haproxy 7 - - ",
+        ])
+    func haproxyTime(header: String) throws {
+        let line =
+            header
+            + #"10.0.1.2:33317 [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1""#
+        let format = try format("haproxy")
+        var writer = RecordWriter()
+        let bytes = Array(line.utf8)
+        let failure = bytes.withUnsafeBytes { format.parse($0, readable: $0.count, into: &writer) }
+        #expect(failure == nil)
+        let text = String(decoding: writer.bytes, as: UTF8.self)
+        #expect(text.split(separator: #""timestamp":"#).count == 2, "\(text)")
+        #expect(try object(format, line)["timestamp"] == "2026-02-06T12:14:14.655Z")
     }
 
     @Test("a time may have the text in it that ends it")

@@ -77,15 +77,38 @@ public enum SilentFiles {
     /// paths on silent mounts are marked before anything else asks about them.
     public static func askMounts(of paths: [String]) {
         let table = (try? WholeFile.bytes(of: "/proc/self/mountinfo", atMost: 64 << 20)) ?? nil
-        let points = String(decoding: table ?? [], as: UTF8.self).split(separator: "\n").compactMap {
-            $0.split(separator: " ").dropFirst(4).first.map(String.init)
-        }
+        let points = mountPoints(in: table ?? [])
         for path in paths {
             let above = points.filter { path == $0 || path.hasPrefix($0 == "/" ? $0 : $0 + "/") }
             guard let point = above.max(by: { $0.utf8.count < $1.utf8.count }),
                 answer(about: point, { FileStatus(point) }) == nil
             else { continue }
             state.withLock { _ = $0.silent.insert(path) }
+        }
+    }
+
+    /// The mount points of a `mountinfo` (proc_pid_mountinfo(5)), which writes blanks, tabs, line feeds and
+    /// backslashes as three octal digits behind a backslash.
+    static func mountPoints(in table: [UInt8]) -> [String] {
+        table.split(separator: UInt8(ascii: "\n")).compactMap { line in
+            line.split(separator: UInt8(ascii: " ")).dropFirst(4).first.map { field in
+                let field = Array(field)
+                var path: [UInt8] = []
+                var place = 0
+                while place < field.count {
+                    let digits = field[(place + 1)...].prefix(3)
+                    if field[place] == UInt8(ascii: "\\"), digits.count == 3,
+                        let code = UInt8(String(decoding: digits, as: UTF8.self), radix: 8)
+                    {
+                        path.append(code)
+                        place += 4
+                    } else {
+                        path.append(field[place])
+                        place += 1
+                    }
+                }
+                return String(decoding: path, as: UTF8.self)
+            }
         }
     }
 

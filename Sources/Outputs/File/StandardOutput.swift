@@ -79,9 +79,12 @@ package actor StandardOutput: MeasuredOutput {
                 let failure = Failure(
                     kind: .local,
                     message: "cannot write to standard output: \(SystemError.message(number).lowercased())")
-                // What was begun is not continued (`rest` stays nil): after EPIPE there is no reader for
-                // it.
-                return number == ENOSPC || number == EIO ? .retry(failure) : .held(failure)
+                // After EPIPE there is no reader for the rest of a line.
+                guard number == ENOSPC || number == EIO else { return .held(failure) }
+                if left.startIndex > 0 {
+                    rest = (batch, left)
+                }
+                return .retry(failure)
             }
         }
         return nil

@@ -24,7 +24,7 @@ enum SyslogFormat {
             isNil(reader.rest[2]) || reader.rest[2] &- 0x30 < 10
         {
             reader.p += 2
-            return modern(&reader, into: &writer)
+            return modern(&reader, into: &writer, writesTime: writesTime)
         }
         return old(&reader, into: &writer, writesTime: writesTime)
     }
@@ -54,14 +54,13 @@ enum SyslogFormat {
         let start = reader.p
         let words = reader.next &- 0x30 < 10 ? 1 : 3
         let mark = writer.mark
-        guard reader.time(words: words, into: &writer) else {
+        if !reader.time(words: words, into: &writer) {
             // Cisco writes the year before the time.
             reader.p = start
             guard words == 3, reader.time(words: 4, into: &writer) else {
                 reader.p = start
                 return reader.fail("a time")
             }
-            return hostAndTag(&reader, into: &writer)
         }
         if !writesTime {
             writer.goBack(to: mark)
@@ -126,11 +125,17 @@ enum SyslogFormat {
     // MARK: RFC 5424
 
     /// Reads the header of RFC 5424 after its version (section 6). `-` stands for a missing value.
-    private static func modern(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+    private static func modern(
+        _ reader: inout LineReader, into writer: inout RecordWriter, writesTime: Bool
+    ) -> Bool {
+        let mark = writer.mark
         if reader.skip("- ") {
             // No time.
         } else {
             guard reader.time(words: 1, into: &writer) else { return false }
+            if !writesTime {
+                writer.goBack(to: mark)
+            }
         }
         for name in ["host", "program", "pid", "msgid"] as [StaticString] {
             guard let value = reader.until(UInt8(ascii: " ")) else { return false }

@@ -27,7 +27,7 @@ enum WebServerFormats {
         // The facts of the request follow the message. Source: ngx_http_log_error_handler in
         // https://github.com/nginx/nginx/blob/master/src/http/ngx_http_request.c.
         var message = reader.rest
-        if let place = message.firstIndex(of: ", client: ") {
+        if let place = factsPlace(message) {
             let facts = message.dropping(place)
             message = message.prefix(place)
             // The message comes before the facts in the object, as in the line.
@@ -37,6 +37,33 @@ enum WebServerFormats {
             writer.text("message", message)
         }
         return true
+    }
+
+    /// Where the facts begin; nil if the line has none. A path in the message, in quotes, may hold the text
+    /// `, client: ` too: so an address follows it, and the quotes before it are in pairs.
+    private static func factsPlace(_ text: Bytes) -> Int? {
+        var from = 0
+        var quotes = 0
+        while let found = text.dropping(from).firstIndex(of: ", client: ") {
+            let place = from + found
+            quotes += text.dropping(from).prefix(found).buffer.reduce(0) { $0 + ($1 == 0x22 ? 1 : 0) }
+            if quotes.isMultiple(of: 2), beginsWithAddress(text.dropping(place + 10)) { return place }
+            from = place + 1
+        }
+        return nil
+    }
+
+    /// Whether a text begins with the address of a client: of IP, or `unix:`; nothing or a comma follows it.
+    private static func beginsWithAddress(_ text: Bytes) -> Bool {
+        if text.hasPrefix("unix:") { return true }
+        var length = 0
+        while length < text.count, isOfAddress(text[length]) { length += 1 }
+        return length > 0 && (length == text.count || text[length] == UInt8(ascii: ","))
+    }
+
+    /// Whether a byte may be in an address: a hexadecimal digit, a full stop or a colon.
+    private static func isOfAddress(_ byte: UInt8) -> Bool {
+        byte &- 0x30 < 11 || (byte | 0x20) &- 0x61 < 6 || byte == UInt8(ascii: ".")
     }
 
     /// The number of a connection in `*5 `; nil if the text is not one.

@@ -59,22 +59,24 @@ extension Command {
         // Only settings that change how lines become events: others, such as `read`, would make the second
         // agent read the machine's own files.
         let own = "apps.\(app)."
-        let proof = try PrivacyProof(
-            paths: Invocation.spellings(of: path), app: app, events: try invocation.sampleEvents(),
-            documents: documents,
-            settings: set { ["limits", "device", "session", "country"].contains($0.section.path) },
-            rules: Invocation.hidingRules(of: settings),
-            ofApp: set(
-                { $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
-            directory: PrivacyProof.makeDirectory())
         try invocation.console.print(
-            "\(path), app \(proof.app), containers \(documents.map(\.id).joined(separator: ", "))")
+            "\(path), app \(app), containers \(documents.map(\.id).joined(separator: ", "))")
         // A redaction with a condition is proved for the events of this run only.
         for hiding in try Invocation.conditionalHiding(documents, settings) {
             try invocation.console.print(
                 "  \(invocation.console.styled("conditional:", .yellow)) \(hiding.name) hides only where \(hiding.condition);"
                     + " other events keep the value")
         }
+        let events = try invocation.sampleEvents()
+        // Last, because `run` alone removes the directory that is made here.
+        let proof = try PrivacyProof(
+            paths: Invocation.spellings(of: path), app: app, events: events,
+            documents: documents,
+            settings: set { ["limits", "device", "session", "country"].contains($0.section.path) },
+            rules: Invocation.hidingRules(of: settings),
+            ofApp: set(
+                { $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
+            directory: PrivacyProof.makeDirectory())
         let places = try proof.run()
         for place in places {
             let seen =

@@ -106,14 +106,14 @@ extension Command {
         try result.withLock { $0 }.get()
     }
 
-    /// Whether an agent answers. Every error but `unreachable` ends the command with 77: an agent runs, and
-    /// this user cannot use it.
+    /// Whether an agent answers. If one runs and cannot be used, the command ends: with 77 if this user must
+    /// not use it.
     private static func answers(_ client: ControlClient) throws(CommandFailure) -> Bool {
         do throws(ControlError) {
             _ = try client.request("GET", "/v1/status")
             return true
         } catch {
-            guard error.code == .unreachable else { throw CommandFailure(.noPermission, error.message) }
+            guard error.code == .unreachable else { throw Invocation.failure(error) }
             return false
         }
     }

@@ -8,7 +8,10 @@ internal import Glibc
 /// (`%h`) and continuation lines; the service manager has the last word.
 struct UnitSandbox: Equatable {
     /// Directories below which the agent can write.
-    private(set) var writable: [String] = []
+    var writable: [String] { given.sorted { $0.key < $1.key }.flatMap(\.value) }
+    /// Those directories by the directive that names them. An empty value takes back only what the same
+    /// directive gave (systemd.exec(5)).
+    private var given: [String: [String]] = [:]
     /// Directories that are empty or cannot be entered inside the service.
     private(set) var hidden: [String] = []
     /// Whether everything outside of `writable` is read-only (`ProtectSystem=strict`).
@@ -127,17 +130,15 @@ struct UnitSandbox: Equatable {
         case "ProtectClock": mayAskClock = !isOn
         case "ProtectSystem": isStrict = values.first == "strict"
         case "ReadWritePaths", "BindPaths":
-            if values.isEmpty {
-                writable = []
-            }
             // `-` means that the path may be missing, `+` that it is below the root directory of the service.
-            writable += values.map { String($0.drop { $0 == "-" || $0 == "+" }) }.map { path in
+            let paths = values.map { String($0.drop { $0 == "-" || $0 == "+" }) }.map { path in
                 path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
             }
-        case "StateDirectory": writable += values.map { "/var/lib/\($0)" }
-        case "RuntimeDirectory": writable += values.map { "/run/\($0)" }
-        case "CacheDirectory": writable += values.map { "/var/cache/\($0)" }
-        case "LogsDirectory": writable += values.map { "/var/log/\($0)" }
+            give(paths, by: key)
+        case "StateDirectory": give(values.map { "/var/lib/\($0)" }, by: key)
+        case "RuntimeDirectory": give(values.map { "/run/\($0)" }, by: key)
+        case "CacheDirectory": give(values.map { "/var/cache/\($0)" }, by: key)
+        case "LogsDirectory": give(values.map { "/var/log/\($0)" }, by: key)
         case "User": user = values.first
         case "DynamicUser": isDynamic = isOn
         case "SupplementaryGroups": groups = values.isEmpty ? [] : groups + values
@@ -162,6 +163,11 @@ struct UnitSandbox: Equatable {
         case "ProtectHome": hide(["/home", "/root", "/run/user"], isOn || values.first == "tmpfs")
         default: break
         }
+    }
+
+    /// Adds directories to those that a directive names; none empties its list.
+    private mutating func give(_ paths: [String], by directive: String) {
+        given[directive] = paths.isEmpty ? [] : given[directive, default: []] + paths
     }
 
     /// Hides directories, or no longer hides them.
