@@ -105,7 +105,7 @@ let package = Package(
         // Configuration
         shim("CTOML"),
         module("Configuration", ["CTOML", "EventLoops", "Logs", "Model"]),
-        tests("Configuration", ["Logs", "Model", "TestKit"]),
+        tests("Configuration", ["Logs", "Model", "TestKit"], fixtures: true),
 
         // Metrics
         module("Metrics", ["EventLoops", "Model", "Logs"]),

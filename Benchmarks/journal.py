@@ -23,9 +23,8 @@ import peers
 
 UNITS = ["nginx", "postgresql@15-main", "ssh", "cron", "shop", "systemd-networkd"]
 JOURNAL = """[apps.system]
-journal = true
-journal_directory = "{directory}"
-journal_since = "beginning"
+journal.directory = "{directory}"
+journal.since = "beginning"
 """
 FLUENT_BIT = """[SERVICE]
     flush               1

@@ -14,7 +14,7 @@ extension ValueType where Value == EndpointURL {
                 throw Problem(.outOfRange, "begins with \(url.scheme)://; must begin with \(shown)")
             }
             guard credentials || !url.hasCredentials else {
-                throw Problem(.outOfRange, "contains a user or password; use user and password_file instead")
+                throw Problem(.outOfRange, "contains a user or password; use the settings user and password")
             }
             return url
         } print: { url in

@@ -29,12 +29,7 @@ extension Entry {
             // A refused value counts as set. Otherwise it would be reported a second time, as missing.
             context.note(path, at: node.position)
             do throws(Problem) { owner[keyPath: place()] = try type.parse(node) } catch {
-                // The value of a variable may be a secret in the wrong place, so it is not quoted.
-                let message =
-                    node.isFromEnvironment
-                    ? "is invalid (its value comes from the environment and is not shown); must be \(SettingDescription.allowed(type.name, type.range))"
-                    : error.message
-                context.add(error.code, "\(path) \(message)", at: error.position ?? node.position)
+                context.refuse(node, path, error, SettingDescription.allowed(type.name, type.range))
             }
         } list: { owner, section in
             let value = type.print(owner[keyPath: place()])
@@ -60,19 +55,112 @@ extension Entry {
     }
 
     /// A row for a section that occurs once: `[name]`.
+    ///
+    /// - Parameters:
+    ///   - other: the section that lists the same keys, if one does.
+    ///   - isOn: a property that the section sets to true. `name = true` sets it alone, `name = false` turns it off.
     static func section<Section: SettingsSection>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Section>, _ why: String,
-        only scope: DestinationUse.Scope = .all
+        only scope: DestinationUse.Scope = .all, sameKeysAs other: String? = nil,
+        isOn: (@Sendable () -> any WritableKeyPath<Section, Bool?> & Sendable)? = nil
     ) -> Entry {
         Entry(name: name, use: DestinationUse(scope: scope)) {
-            Section.described(name, .once, why)
+            Section.described(name, .once, why, sameKeysAs: other)
         } read: { node, path, owner, context in
             context.note(path, at: node.position)
+            if let isOn {
+                if case .boolean(let value) = node.value {
+                    owner[keyPath: place()][keyPath: isOn()] = value
+                    return
+                }
+                owner[keyPath: place()][keyPath: isOn()] = true
+            }
             owner[keyPath: place()].read(node, path: path, context: &context)
         } list: { owner, section in
             owner[keyPath: place()].effective(in: section.section(name))
         } keep: { started, owner in
             owner[keyPath: place()] = owner[keyPath: place()].keeping(started[keyPath: place()])
+        }
+    }
+
+    /// A row for a setting of two values: `name = { max = 256, beyond = "cut" }`. The first may be written
+    /// alone, `name = 256`. What a later file does not set keeps its value.
+    static func pair<First: Equatable & Sendable, Second: Equatable & Sendable>(
+        _ name: String, _ first: Half<First>, _ second: Half<Second>, _ why: String,
+        example: String? = nil, changesAnswers: Bool = true
+    ) -> Entry where Owner: SettingsSection {
+        let print = { @Sendable (owner: Owner) -> SettingValue? in
+            guard let other = second.value(owner) else { return first.value(owner) }
+            let members = [(first.name, first.value(owner)), (second.name, other)]
+            return .table(members.compactMap { name, value in value.map { .init(name: name, value: $0) } })
+        }
+        return Entry(name: name, use: DestinationUse(changesAnswers: changesAnswers)) {
+            .setting(
+                SettingDescription(
+                    name: name, type: first.type.name,
+                    range: "\(first.type.range); or { \(first.name), \(second.name) }, \(second.name):"
+                        + " \(SettingDescription.allowed(second.type.name, second.type.range))",
+                    defaultValue: print(Owner()), example: example, why: why, needsRestart: false))
+        } read: { node, path, owner, context in
+            context.note(path, at: node.position)
+            guard case .table(let members) = node.value else {
+                return first.read(node, path, whole: path, &owner, &context)
+            }
+            for member in members {
+                let place = "\(path).\(member.key)"
+                switch member.key {
+                case first.name: first.read(member.node, path, whole: place, &owner, &context)
+                case second.name: second.read(member.node, path, whole: place, &owner, &context)
+                default:
+                    context.add(
+                        .unknownKey,
+                        "\(path) has no \(member.key); it has \(first.name) and \(second.name)",
+                        at: member.keyPosition)
+                }
+            }
+        } list: { owner, section in
+            [EffectiveSetting(name: name, section: section, value: print(owner), needsRestart: false)]
+        } keep: { _, _ in
+        }
+    }
+
+    /// One of the two values of a pair.
+    struct Half<Value: Equatable & Sendable>: Sendable {
+        /// The member's name.
+        let name: String
+        /// The property.
+        let place: @Sendable () -> Place<Value>
+        let type: ValueType<Value>
+
+        init(
+            _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value>,
+            _ type: ValueType<Value>
+        ) {
+            self.name = name
+            self.place = place
+            self.type = type
+        }
+
+        /// A value that is not set by default.
+        init<Wrapped>(
+            _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Wrapped?>,
+            optional type: ValueType<Wrapped>
+        ) where Value == Wrapped? {
+            self.init(name, place(), type.optional())
+        }
+
+        /// The value as it is written; nil if it is not set.
+        func value(_ owner: Owner) -> SettingValue? { type.print(owner[keyPath: place()]) }
+
+        /// Reads it. `whole` is the path as it is written, for messages.
+        func read(
+            _ node: TOMLNode, _ path: String, whole: String, _ owner: inout Owner,
+            _ context: inout ReadContext
+        ) {
+            context.note("\(path).\(name)", at: node.position)
+            do throws(Problem) { owner[keyPath: place()] = try type.parse(node) } catch {
+                context.refuse(node, whole, error, SettingDescription.allowed(type.name, type.range))
+            }
         }
     }
 

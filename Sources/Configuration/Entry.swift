@@ -3,27 +3,62 @@
 /// The default is not in the row: it is what the property holds in a new section.
 struct Entry<Owner: Sendable>: Sendable {
     /// The key.
-    let name: String
+    private(set) var name: String
     /// The destinations that the setting is for; without meaning in other sections.
     var use = DestinationUse()
     /// What help, the manual and the shipped file say. Made when it is asked for: a start needs none of it.
-    let describe: @Sendable () -> EntryDescription
+    private(set) var describe: @Sendable () -> EntryDescription
     /// Reads a node into its property; mistakes go to the context. The text is the setting's path.
     let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
     /// The values in force, for printing and comparing.
     let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
     /// Sets what only a restart can change to its value at the start.
     let keep: @Sendable (_ started: Owner, _ owner: inout Owner) -> Void
+    /// For a key of older configurations: the key that is written instead, as a path in this section
+    /// (`limits.max`). Such a row is read and nothing else: help and `check --print` have the new key.
+    var renamed: (@Sendable (Owner) -> String)?
 
     var description: EntryDescription { describe() }
 
     /// The same row for an owner that holds this row's owner, as `s3` holds AWS settings.
     func inside<Holder>(_ place: any WritableKeyPath<Holder, Owner> & Sendable) -> Entry<Holder> {
-        Entry<Holder>(
+        var row = Entry<Holder>(
             name: name, use: use, describe: describe, read: { read($0, $1, &$2[keyPath: place], &$3) },
             list: { list($0[keyPath: place], $1) },
             keep: { keep($0[keyPath: place], &$1[keyPath: place]) })
+        if let renamed {
+            row.renamed = { renamed($0[keyPath: place]) }
+        }
+        return row
     }
+
+    /// The same row, which help and the reference leave out because another section lists it.
+    func listedElsewhere() -> Entry {
+        var row = self
+        row.describe = { [describe] in
+            guard case .setting(var setting) = describe() else { return describe() }
+            setting.isListedElsewhere = true
+            return .setting(setting)
+        }
+        return row
+    }
+
+    /// The same row under another key. Only for old keys: the description keeps the name.
+    func called(_ name: String) -> Entry {
+        var row = self
+        row.name = name
+        return row
+    }
+
+    /// The row of an old key. It sets the property that the new key sets, in part or in another way.
+    func renamed(to now: @escaping @Sendable (Owner) -> String) -> Entry {
+        var row = self
+        row.renamed = now
+        return row
+    }
+
+    /// The row of an old key.
+    func renamed(to now: String) -> Entry { renamed { _ in now } }
 }
 
 /// What a key is, for help, the shipped file and the manual.
@@ -57,6 +92,8 @@ package struct SettingDescription: Sendable {
     package let why: String
     /// Whether a reload cannot apply it.
     package let needsRestart: Bool
+    /// Whether another section lists it, as this one's text says.
+    package fileprivate(set) var isListedElsewhere = false
 }
 
 /// A section, for help and manuals.
@@ -79,6 +116,24 @@ package struct SectionDescription: Sendable {
     package let why: String
     /// Its keys, in order.
     package let entries: [EntryDescription]
+    /// Keys of older configurations, which only reading knows, with the keys that are written instead.
+    var oldKeys: [(name: String, now: String)] = []
+    /// The section that lists the same keys: `[limits]` for `[apps.NAME.limits]`.
+    var sameKeysAs: String?
+
+    /// The keys that help, the manual and the reference list: those that no other section lists.
+    package var listed: [EntryDescription] {
+        if sameKeysAs != nil { return [] }
+        return entries.filter { entry in
+            guard case .setting(let setting) = entry else { return true }
+            return !setting.isListedElsewhere
+        }
+    }
+
+    /// What the section is for, and where its keys are listed if that is in another section.
+    package var explanation: String {
+        sameKeysAs.map { "\(why) Its keys are those of \($0)." } ?? why
+    }
 
     /// The heading in TOML: `[queue]`, `[[destination]]`, `[apps.NAME]`.
     func heading(prefix: String = "") -> String {
@@ -150,7 +205,7 @@ struct ReadContext {
     /// Origin of values without a position, which come from a container or a command.
     var origin = Origin.standard
 
-    /// Most errors, and most warnings, that are listed. Each costs a search for what was meant, and more are
+    /// Most problems of each severity that are listed. Each costs a search for what was meant, and more are
     /// not read anyway.
     static let mostListed = 100
 
@@ -193,10 +248,22 @@ struct ReadContext {
             severity: mistake.isWarning ? .warning : .error)
     }
 
+    /// Adds the problem with a value. The value of a variable may be a secret in the wrong place, so it is
+    /// not quoted.
+    mutating func refuse(
+        _ node: TOMLNode, _ path: String, _ problem: Problem, _ allowed: @autoclosure () -> String
+    ) {
+        let message =
+            node.isFromEnvironment
+            ? "is invalid (its value comes from the environment and is not shown); must be \(allowed())"
+            : problem.message
+        add(problem.code, "\(path) \(message)", at: problem.position ?? node.position)
+    }
+
     /// Adds a problem that says how many are not listed.
     mutating func close() {
         for (severity, rest) in unlisted {
-            let what = severity == .error ? "mistake" : "warning"
+            let what = severity == .error ? "mistake" : severity.rawValue
             problems.append(
                 Problem(
                     rest.code,
@@ -228,9 +295,16 @@ protocol SettingsSection: Sendable, Equatable {
 
 extension SettingsSection {
     /// The description of this section.
-    static func described(_ name: String, _ kind: SectionDescription.Kind, _ why: String) -> EntryDescription
-    {
-        .section(SectionDescription(name: name, kind: kind, why: why, entries: entries.map(\.description)))
+    static func described(
+        _ name: String, _ kind: SectionDescription.Kind, _ why: String,
+        sameKeysAs: String? = nil
+    ) -> EntryDescription {
+        .section(
+            SectionDescription(
+                name: name, kind: kind, why: why,
+                entries: entries.filter { $0.renamed == nil }.map(\.description),
+                oldKeys: entries.compactMap { row in row.renamed.map { (row.name, $0(Self())) } },
+                sameKeysAs: sameKeysAs))
     }
 
     /// Reads the members of a table. An unknown key is a problem, with the nearest known key.
@@ -239,29 +313,70 @@ extension SettingsSection {
             context.add(.wrongType, "\(path) must be a section, not \(node.kind)", at: node.position)
             return
         }
-        let entries = Self.entries
+        let rows = Self.entries
+        var old: [(row: Entry<Self>, member: TOMLNode.Member)] = []
         for member in members where member.key != TOMLText.unreadableSection {
-            guard let entry = entries.first(where: { $0.name == member.key }) else {
+            guard let entry = rows.first(where: { $0.name == member.key }) else {
+                let known = rows.filter { $0.renamed == nil }.map(\.name)
                 context.add(
-                    .unknownKey, unknownKey(member.key, path: path, known: entries.map(\.name)),
-                    at: member.keyPosition)
+                    .unknownKey, unknownKey(member.key, path: path, known: known), at: member.keyPosition)
+                continue
+            }
+            if entry.renamed != nil {
+                old.append((entry, member))
                 continue
             }
             let path = path.isEmpty ? member.key : "\(path).\(SettingValue.key(member.key))"
             entry.read(member.node, path, &self, &context)
         }
+        // At the end: what an old key means may depend on other keys, and its new line may hold several.
+        for (row, member) in old {
+            row.read(member.node, path.isEmpty ? member.key : "\(path).\(member.key)", &self, &context)
+        }
+        for (row, member) in old {
+            noteRenaming(of: member, row, beside: members, path: path, context: &context)
+        }
+    }
+
+    /// Notes how the line of an old key is written now, and where its setting was set.
+    private func noteRenaming(
+        of member: TOMLNode.Member, _ row: Entry<Self>, beside members: [TOMLNode.Member], path: String,
+        context: inout ReadContext
+    ) {
+        guard let now = row.renamed?(self) else { return }
+        let prefix = path.isEmpty ? "" : "\(path)."
+        let origin = context.origins.removeValue(forKey: prefix + member.key)
+        context.origins[prefix + now] = origin
+        // The new key may be a table of which the old one was a part: `name_length.beyond`.
+        let settings = effective(in: .root)
+        let table = now.lastIndex(of: ".").map { String(now[..<$0]) }
+        guard
+            let setting = settings.first(where: { $0.path == now })
+                ?? settings.first(where: { $0.path == table })
+        else { return }
+        context.origins[prefix + setting.path] = context.origins[prefix + setting.path] ?? origin
+        guard let value = setting.value else { return }
+        // `journal = true` and `journal.units = …` cannot be in one table.
+        let switched = members.first { other in
+            guard case .boolean = other.node.value else { return false }
+            return setting.path.hasPrefix("\(other.key).")
+        }
+        let instead = switched.map { "; it stands for \($0.key) = true, too" } ?? ""
+        context.add(
+            .renamed, "\(prefix)\(member.key) is now written: \(setting.path) = \(value.toml)\(instead)",
+            at: member.keyPosition, severity: .note)
     }
 
     /// This section, but with the values of `started` for settings that a reload cannot change.
     func keeping(_ started: Self) -> Self {
         var kept = self
-        for entry in Self.entries { entry.keep(started, &kept) }
+        for entry in Self.entries where entry.renamed == nil { entry.keep(started, &kept) }
         return kept
     }
 
     /// The values in force of all settings in this section.
     func effective(in place: SectionPlace) -> [EffectiveSetting] {
-        Self.entries.flatMap { entry in
+        Self.entries.filter { $0.renamed == nil }.flatMap { entry in
             entry.list(self, place).map { setting in
                 var setting = setting
                 setting.use = setting.use.inside(entry.use)

@@ -126,13 +126,17 @@ extension ReadContext {
             for mistake in destination.syslogMistakes {
                 complain(of: "\(path).\(mistake.setting)", mistake.what, severity: mistake.severity)
             }
-            // A secret can be given in three ways. With two of them it would be unclear which one applies
-            // after one was changed.
-            for secret in destination.secrets.map(\.setting) {
-                let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
-                if set.count > 1 {
-                    complain(of: path, "has \(set.joined(separator: " and ")); keep one", at: set[1])
+            // With the old keys a secret can be given in several ways. It would be a guess which of them
+            // holds after one was changed.
+            for secret in destination.secretSettings where secret.setting.sources.count > 1 {
+                let ways = secret.setting.sources.map { source in
+                    switch source {
+                    case .inline: secret.name
+                    case .file: "\(secret.name)_file"
+                    case .credential: "\(secret.name)_credential"
+                    }
                 }
+                complain(of: path, "has \(ways.joined(separator: " and ")); keep one", at: secret.name)
             }
             // Both go into the header Authorization, and a request has only one.
             if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
@@ -154,7 +158,7 @@ extension ReadContext {
             checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
                 let what =
-                    destination.user == nil ? "has a password but no user" : "has a user but no password_file"
+                    destination.user == nil ? "has a password but no user" : "has a user but no password"
                 complain(of: path, what, .missing, at: "user")
             }
             if (destination.tls.certificateFile == nil) != (destination.tls.keyFile == nil) {
@@ -274,7 +278,7 @@ extension ReadContext {
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else {
                 break
             }
-            complain(of: "\(path).index", mistake, .outOfRange)
+            complain(of: "\(path).elasticsearch.index", mistake, .outOfRange)
         default: break
         }
     }
@@ -375,16 +379,17 @@ extension ReadContext {
                 complain(of: path, "has neither default_file nor url", .missing)
             }
             if container.hashKeyFile != nil && container.hashKeyCredential != nil {
-                complain(
-                    of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key_credential"
-                )
+                complain(of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key")
             }
             checkNames(
                 container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call"
             )
-            checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")
+            checkNames(
+                container.maySet.map { Settings.listedPath(of: $0) }, among: settable.keys.sorted(),
+                "setting",
+                at: "\(path).may_set")
             // Containers change while the agent runs, so they cannot set what needs a restart.
-            for setting in container.maySet where settable[setting] == true {
+            for setting in container.maySet where settable[Settings.listedPath(of: setting)] == true {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
         }

@@ -49,7 +49,9 @@ extension Settings {
     public func setting(
         _ path: String, to value: JSONValue, origin: Origin
     ) throws(ConfigurationError) -> Settings {
-        guard let setting = effective.first(where: { $0.path == path }), !setting.section.path.contains(".")
+        let listed = Settings.listedPath(of: path)
+        guard let setting = effective.first(where: { $0.path == listed }),
+            !setting.section.path.contains(".")
         else {
             throw ConfigurationError(problems: [
                 Problem(.unknownKey, "no setting \(path) that can be set at run time")
@@ -61,11 +63,12 @@ extension Settings {
             ])
         }
         var context = ReadContext(origins: origins, origin: origin)
-        let section = TOMLNode(value: .table([.init(key: setting.name, node: node)]))
+        let key = String(path.dropFirst(setting.section.path.count + 1))
+        let section = TOMLNode(value: .table([.init(key: key, node: node)]))
         let root = TOMLNode(value: .table([.init(key: setting.section.path, node: section)]))
         var changed = self
         changed.read(root, path: "", context: &context)
-        if context.problems.isEmpty {
+        if context.problems.allSatisfy({ $0.severity != .error }) {
             context.checkConsistency(of: changed)
         }
         let errors = context.problems.filter { $0.severity == .error }
@@ -77,6 +80,16 @@ extension Settings {
 }
 
 extension Settings {
+    /// The path under which a setting is listed: that of its new key, if the path has an old one.
+    package static func listedPath(of path: String) -> String {
+        let parts = path.split(separator: ".", maxSplits: 1)
+        guard parts.count == 2, let section = description.first(where: { $0.name == parts[0] }),
+            let old = section.oldKeys.first(where: { $0.name == parts[1] })
+        else { return path }
+        // What is behind a dot is a part of the value: `name_length.beyond`.
+        return "\(section.name).\(old.now.prefix { $0 != "." })"
+    }
+
     /// These settings as they are in force until a restart: with the values of `started` for settings that a
     /// reload cannot apply.
     package func untilRestart(since started: Settings) -> Settings { keeping(started) }

@@ -150,7 +150,7 @@ extension Settings {
             }
             return place(left.element, left.offset) < place(right.element, right.offset)
         }.map(\.element)
-        guard sorted.allSatisfy({ $0.severity == .warning }) else {
+        guard sorted.allSatisfy({ $0.severity != .error }) else {
             // If the files are TOML, they say where the control socket of the running agent is.
             throw ConfigurationError(
                 problems: sorted, controlSocket: readable ? settings.control.socket : nil)

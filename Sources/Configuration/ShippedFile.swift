@@ -60,9 +60,10 @@ extension SectionDescription {
         // A heading that is not commented out would make an empty destination, app or rule.
         let commented = commented || kind != .once
         var text =
-            "\n\n" + SectionDescription.comment(why) + (commented ? "#" : "") + heading(prefix: prefix) + "\n"
-        for case .setting(let setting) in entries { text += "\n" + setting.shippedText }
-        for case .section(let section) in entries {
+            "\n\n" + SectionDescription.comment(explanation) + (commented ? "#" : "")
+            + heading(prefix: prefix) + "\n"
+        for case .setting(let setting) in listed { text += "\n" + setting.shippedText }
+        for case .section(let section) in listed {
             text += section.shippedText(
                 prefix: "\(prefix)\(name).\(kind == .named ? "NAME." : "")", commented: commented)
         }

@@ -128,6 +128,65 @@ extension ValueType where Value == Secret {
     }
 }
 
+extension ValueType where Value == SecretSource {
+    /// A secret: itself, `file:/path`, or `credential:name`. One that begins with `file:`, `credential:` or
+    /// `text:` is written behind `text:`. 8 KiB have room for tokens such as JWTs.
+    static var secretSource: ValueType { source(isInline: true) }
+
+    /// A secret that is too long for a line: `file:/path` or `credential:name`.
+    static var secretFile: ValueType { source(isInline: false) }
+
+    private static func source(isInline: Bool) -> ValueType {
+        let text = ValueType<String>.text(maxLength: 8192)
+        let places = "file:/path or credential:name"
+        return ValueType(
+            isInline ? "secret" : "place of a secret", range: isInline ? "text, \(places)" : places
+        ) { node throws(Problem) in
+            let value = try text.parse(node)
+            // The value may be the secret itself, so no message quotes it.
+            if let path = value.behind("file:") {
+                guard path.hasPrefix("/"), path.utf8.count <= 4095 else {
+                    throw Problem(
+                        .outOfRange,
+                        "must have an absolute path after file:"
+                            + (isInline ? "; a secret that begins so is written text:file:…" : ""))
+                }
+                return .file(path)
+            }
+            if let name = value.behind("credential:") {
+                return try relaying(
+                    .credential(try ValueType<String>.credentialName.parse(TOMLNode(value: .string(name))))
+                ) { (_: Problem) in
+                    Problem(
+                        .outOfRange,
+                        "must have a credential's name after credential: (letters, digits, _, - and .)"
+                            + (isInline ? "; a secret that begins so is written text:credential:…" : ""))
+                }
+            }
+            guard isInline else {
+                throw Problem(
+                    .outOfRange, "must be \"file:\" and an absolute path, or \"credential:\" and a name")
+            }
+            let secret = value.behind("text:") ?? value
+            guard !secret.isEmpty else { throw Problem(.outOfRange, "is empty") }
+            return .inline(Secret(secret))
+        } print: { source in
+            switch source {
+            case .inline(let secret): .secret(secret)
+            case .file(let path): .string("file:\(path)")
+            case .credential(let name): .string("credential:\(name)")
+            }
+        }
+    }
+}
+
+extension String {
+    /// What follows a beginning; nil if the text begins otherwise.
+    fileprivate func behind(_ beginning: String) -> String? {
+        hasPrefix(beginning) ? String(dropFirst(beginning.count)) : nil
+    }
+}
+
 extension ValueType {
     /// A list of values.
     ///

@@ -148,7 +148,7 @@ struct RestartWatchTests {
             [[destination]]
             name = "main"
             url = "https://127.0.0.1:1/"
-            token_file = "\(directory.path)/token"
+            token = "file:\(directory.path)/token"
             tls.ca_file = "\(directory.path)/ca.pem"
             [[destination]]
             name = "lines"
@@ -159,7 +159,7 @@ struct RestartWatchTests {
             [[container]]
             id = "GTM-1"
             default_file = "\(directory.path)/GTM-1"
-            hash_key_file = "\(directory.path)/hash.key"
+            hash_key = "file:\(directory.path)/hash.key"
             """
         let certificate = try CertificateAuthority(now: SystemTime().wallTime).certificate
         func write(_ name: String, _ text: String) throws {

@@ -106,8 +106,9 @@ struct SettingsTests {
         let before = try fingerprint { _ in }
         #expect(before.utf8.count == 64)
         for change: (inout DestinationSettings) -> Void in [
-            { $0.labels = ["job": "other"] }, { $0.measurementID = "G-2" }, { $0.otlpEncoding = .json },
-            { $0.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" },
+            { $0.loki.labels = ["job": "other"] }, { $0.ga4.measurementID = "G-2" },
+            { $0.otlp.encoding = .json },
+            { $0.splunk.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" },
             { $0.tokenScheme = "Other" },
             { $0.outcomes = ["404": .retry] }, { $0.token.inline = Secret("hidden-token") },
         ] {

@@ -67,7 +67,7 @@ struct StartupCheckTests {
             (1, "queue.max_size = \"10MiB\"\n", ["limits.like"]),
             (
                 5, "dispatch.batch_events = 20\nlimits.name_length = 0\n",
-                ["queue.max_size", "dispatch.batch_most_events"]
+                ["queue.max_size", "dispatch.batch_events"]
             ),
         ] {
             unlink("\(root)/state/queue.sqlite")
@@ -256,12 +256,12 @@ struct StartupCheckTests {
             chmod(file, 0o600)
             let text =
                 "[[destination]]\nname = \"main\"\ntype = \"nats\"\nurl = \"tls://h\"\n[destination.nats]\n"
-            try expect(text + "subject = \"a\"\n\(setting) = \"\(file)\"", says: says)
+            try expect(text + "subject = \"a\"\n\(setting) = \"file:\(file)\"", says: says)
         }
         let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
-        try check("nkey_file", String(seed.dropLast()) + "A", says: "the nkey's checksum is wrong")
-        try check("nkey_file", "hello", says: "the nkey is not a seed")
-        try check("credentials_file", seed, says: "the credentials file must hold")
+        try check("nkey", String(seed.dropLast()) + "A", says: "the nkey's checksum is wrong")
+        try check("nkey", "hello", says: "the nkey is not a seed")
+        try check("credentials", seed, says: "the credentials file must hold")
     }
 
     @Test("check reports a state directory that another agent uses and that does not answer")
@@ -460,9 +460,9 @@ struct StartupCheckTests {
         }
         let file = try write("GTM-1", hashing(""), mode: 0o644)
         let container = "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"\n"
-        try expect(container, says: "\"t\" hashes without a key: name a hash_key_file")
+        try expect(container, says: "\"t\" hashes without a key: name a hash_key")
         let key = try write("key", String(repeating: "k", count: 31))
-        let keyed = container + "hash_key_file = \"\(key)\""
+        let keyed = container + "hash_key = \"file:\(key)\""
         try expect(keyed, says: "holds 31 bytes; a key has 32 to 4096")
         _ = try write("key", String(repeating: "k", count: 32), mode: 0o644)
         try expect(keyed, says: "can be read or changed by others (mode 0644); run chmod 0640")
@@ -580,6 +580,11 @@ struct StartupCheckTests {
         #expect(unknown.userMistake { $0 == "nobody-here" } == nil)
         _ = try write("units/spoolship.service.d/80.conf", "[Service]\nDynamicUser=yes\n")
         #expect(try #require(UnitSandbox(places: [units])).userMistake { _ in false } == nil)
+        // An empty value takes back what its own directive gave, and nothing else.
+        _ = try write("units/spoolship.service.d/90.conf", "[Service]\nReadWritePaths=\n")
+        let emptied = try #require(UnitSandbox(places: [units]))
+        #expect(emptied.refusal("/var/spool/spoolship", writes: true) != nil)
+        #expect(emptied.refusal("/var/lib/spoolship", writes: true) == nil)
         // The spool, files that are written, and what is read where it lies.
         try expect("", sandbox: strict, says: "add ReadWritePaths=\(root)/spool in a drop-in")
         #expect(UnitSandbox(places: ["\(root)/none"]) == nil)

@@ -127,14 +127,14 @@ struct ShippedFileTests {
             "dead_letters": "max_size",
             "limits": "event_names name_length properties property_key_length property_value_length",
             "dispatch":
-                "interval batch_events batch_most_events batch_size parallel_batches critical_delay batch_on_size",
+                "interval batch_events batch_size parallel_batches critical_delay",
             "queue": "max_size max_age compression durability",
             "retry": "intervals jitter when_exhausted probe_interval",
             "priorities": "default rule", "country": "code rule database", "session": "mode timeout",
             "device": "properties overrides",
             "apps": "default_event_name priority may_be_critical country limits destinations",
             "destination":
-                "name type url format compression headers token token_file tls proxy connect_timeout request_timeout"
+                "name type url format compression headers token tls proxy connect_timeout request_timeout"
                 + " rate_limit",
             "deadline": "name time time_zone margin apps destinations",
             "functions": "command timeout parallel cache",

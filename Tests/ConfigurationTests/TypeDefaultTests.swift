@@ -29,7 +29,8 @@ struct TypeDefaultTests {
         #expect("\(settings.origin(of: "destination.archive.batch_size"))" == "default of type s3")
         #expect(
             settings.effective.contains {
-                $0.path == "destination.archive.batch_events" && $0.value == .integer(50_000)
+                $0.path == "destination.archive.batch_events"
+                    && $0.value?.toml == "{ full = 50000, max = 50000 }"
             })
         #expect("\(settings.origin(of: "destination.archive.parallel_batches"))" == "default")
     }
@@ -47,7 +48,7 @@ struct TypeDefaultTests {
         let changed = try settings.setting(
             "dispatch.batch_most_events", to: .integer(90), origin: .container("GTM-1"))
         #expect(dispatch(changed).batchMostEvents == 90)
-        #expect(changed.origin(of: "destination.archive.batch_most_events") == .standard)
+        #expect(changed.origin(of: "destination.archive.batch_events.max") == .standard)
     }
 
     @Test(

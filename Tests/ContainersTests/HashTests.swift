@@ -40,9 +40,27 @@ struct HashTests {
         ),
     ]
 
-    @Test("known digests: the same for every spelling of a value", arguments: known)
+    @Test("known digests: the same for every spelling of a value, behind the key's id", arguments: known)
     func knownAnswers(value: String, answer: String) throws {
-        #expect(try digest(value) == answer)
+        // The id is by Python's `hmac`, too.
+        #expect(try digest(value) == "ced75b90-" + answer)
+    }
+
+    @Test("digests of another key have another id in front")
+    func keyIDs() throws {
+        let directory = try TemporaryDirectory()
+        var ids: Set<Substring> = []
+        for letter in ["a", "b"] {
+            let path = "\(directory.path)/\(letter)"
+            let file = try #require(fopen(path, "w"))
+            fputs(String(repeating: letter, count: 32), file)
+            fclose(file)
+            chmod(path, 0o600)
+            let digest = try #require(try digest("1", try HashKey(reading: path)))
+            #expect(digest.utf8.count == 73)
+            ids.insert(digest.prefix(9))
+        }
+        #expect(ids.count == 2)
     }
 
     /// A value, spelled in one of many ways.
@@ -150,7 +168,7 @@ struct HashTests {
         #expect(line == #"{"name":"n","v":"(no hash key)"}"#)
         #expect(keyless.engine.counts.problems[.missingKey, default: 0] == 1)
         #expect(
-            keyless.engine.containers[0].mistake?.contains("hashes without a key: name a hash_key_file")
+            keyless.engine.containers[0].mistake?.contains("hashes without a key: name a hash_key")
                 == true)
         let kept = keyless.engine.presentable(Array(#"{"v":"SECRET"}"#.utf8), of: "shop")
         #expect(String(decoding: kept, as: UTF8.self) == #"{"v":"(no hash key)"}"#)

@@ -50,10 +50,10 @@ extension EndToEnd {
                     "a.json: /oneOf: the keyword is not supported"
                 ),
                 (
-                    "container.hash_key_file", "\"\(bench.path)/none.key\"",
+                    "container.hash_key", "\"file:\(bench.path)/none.key\"",
                     "none.key cannot be read: no such file"
                 ),
-                ("container.hash_key_file", "\"\(bench.path)/short.key\"", "short.key holds 9 bytes"),
+                ("container.hash_key", "\"file:\(bench.path)/short.key\"", "short.key holds 9 bytes"),
             ] {
                 let right = bench.settings[setting]
                 bench.settings[setting] = value

@@ -294,7 +294,7 @@ struct TLSTests {
     @Test(
         "invalid settings are refused with the reason",
         arguments: [
-            ("https://user:secret@host/", "password_file"), ("ftp://host/", "https://host/path"),
+            ("https://user:secret@host/", "settings user and password"), ("ftp://host/", "https://host/path"),
             ("http://example.org/", "plain http"), ("not an address at all", "https://host/path"),
         ])
     func badAddresses(url: String, word: String) throws {

@@ -280,7 +280,7 @@ struct TemplateTests {
                 #"{"app":"shop","job":"j","lvl":"info"}"#, #"{"app":"Web","job":"j","lvl":"error"}"#,
                 #"{"app":"shop","job":"j","lvl":"error"}"#,
             ])
-        var settings = DestinationSettings()
+        var settings = SplunkSettings()
         settings.index = try Template("{app}", for: .index)
         let lines = try encoded(SplunkEncoder(settings), mixed).split(separator: "\n")
         #expect(lines.compactMap { slice(String($0))?["index"]?.string } == ["shop", "web", "shop"])

@@ -93,7 +93,7 @@ _spoolship() {
     "network-changed") options="--socket --config --help -h" ;;
     "log-level") options="--socket --config --help -h" ;;
     "enable") options="--socket --config --help -h" ;;
-    "disable") options="--yes -y --socket --config --help -h" ;;
+    "disable") options="--yes -y --all --socket --config --help -h" ;;
     "session start") options="--app --socket --config --help -h" ;;
     "country set") options="--socket --config --help -h" ;;
     "country clear") options="--socket --config --help -h" ;;

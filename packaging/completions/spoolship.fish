@@ -164,6 +164,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from enable' -l config -r -F -d
 complete -c spoolship -n '__fish_seen_subcommand_from enable' -l help -s h -d 'show this help'
 complete -c spoolship -f -n '__fish_seen_subcommand_from disable'
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l yes -s y -d 'do not ask'
+complete -c spoolship -n '__fish_seen_subcommand_from disable' -l all -d 'delete dead letters and quarantined lines, too'
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l socket -r -F -d 'the agent\'s control socket; default control.socket of the configuration'
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from disable' -l help -s h -d 'show this help'

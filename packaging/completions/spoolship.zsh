@@ -279,6 +279,7 @@ _spoolship() {
         _arguments \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--all[delete dead letters and quarantined lines, too]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \

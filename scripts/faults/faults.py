@@ -385,7 +385,7 @@ def _(m):
 @fault("the new token file is empty", r"token.*(empty|not used)|empty.*secret|changed file not used", "SpoolshipRestartWouldFail")
 def _(m):
     m.sh("echo old >/etc/spoolship/token; chmod 644 /etc/spoolship/token")
-    configured(m, lambda base: in_destination(base, 'token_file = "/etc/spoolship/token"'))
+    configured(m, lambda base: in_destination(base, 'token = "file:/etc/spoolship/token"'))
     m.sell()
     m.until(20, "delivery", lambda: "acknowledged" in m.spoolship("status"))
     m.sh(": >/etc/spoolship/token")
@@ -511,7 +511,7 @@ time.sleep(3600)' >/srv/silent.py
         /usr/bin/python3 /srv/silent.py >/dev/null 2>&1 & echo $! >/srv/silent.pid""")
     m.until(10, "the mount", lambda: "/srv/remote" in m.sh("cat /proc/mounts"))
     m.before_stop = lambda: m.sh("kill $(cat /srv/silent.pid); umount -l /srv/remote")
-    restarted(m, '[apps.remote]\njournal = true\njournal_directory = "/srv/remote"\n')
+    restarted(m, '[apps.remote]\njournal.directory = "/srv/remote"\n')
 
 
 @fault("limits that cut what an app writes", r"cut", quiet="the limits were set to cut; `status` and the log say what they cut")

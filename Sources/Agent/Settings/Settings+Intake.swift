@@ -64,14 +64,14 @@ extension Settings {
 
     /// Sets the defaults of apps that read files in place or a journal.
     private func setPlaces(of events: inout EventOptions) {
-        for (name, app) in apps where app.read != nil || app.journal == true {
+        for (name, app) in apps where app.read != nil || app.journal.read == true {
             if app.kind == nil {
                 events.apps[name]?.kind = .log
             }
             if app.text == nil {
                 events.apps[name]?.text = .lines
             }
-            events.apps[name]?.isJournal = app.journal == true
+            events.apps[name]?.isJournal = app.journal.read == true
             events.apps[name]?.addsFilePath = app.read != nil && app.filePath != false
         }
     }
@@ -87,9 +87,9 @@ extension Settings {
     /// The apps whose lines of text are sent, each with the setting that causes it.
     public var appsWithText: [(app: String, setting: String)] {
         apps.sorted { $0.key < $1.key }.compactMap { name, app in
-            let key = app.journal == true ? "journal" : app.text != nil ? "text" : "read"
+            let key = app.journal.read == true ? "journal" : app.text != nil ? "text" : "read"
             guard
-                app.journal == true
+                app.journal.read == true
                     || (app.text ?? (app.read == nil && !app.isParsed ? .quarantine : .lines)) != .quarantine
             else {
                 return nil

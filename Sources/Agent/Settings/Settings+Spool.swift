@@ -20,7 +20,8 @@ extension Settings {
                     retention: spool.archiveMaxAge == .zero ? nil : spool.archiveMaxAge,
                     mostBytes: spool.archiveMaxSize == 0 ? nil : Int64(spool.archiveMaxSize))
             }
-        options.appsElsewhere = Set(apps.filter { $0.value.read != nil || $0.value.journal == true }.keys)
+        options.appsElsewhere = Set(
+            apps.filter { $0.value.read != nil || $0.value.journal.read == true }.keys)
         options.maxEventSize = spool.maxEventSize
         options.maxOpenFiles = spool.maxOpenFiles
         options.pollInterval = spool.pollInterval
@@ -65,13 +66,14 @@ extension Settings {
 
     /// The options of each journal, by app.
     var journals: [(app: String, options: JournalOptions)] {
-        apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
+        apps.sorted { $0.key < $1.key }.filter { $0.value.journal.read == true }.map { app, section in
             var options = JournalOptions(maxEventSize: spool.maxEventSize)
-            options.directory = section.journalDirectory
-            options.units = section.journalUnits ?? []
-            options.priority = JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7
-            options.since = section.journalSince ?? .now
-            options.fields = section.journalFields ?? []
+            options.directory = section.journal.directory
+            options.units = section.journal.units ?? []
+            options.priority =
+                JournalPriority.allCases.firstIndex(of: section.journal.priority ?? .debug) ?? 7
+            options.since = section.journal.since ?? .now
+            options.fields = section.journal.fields ?? []
             // Entries that a commit of a small queue has no room for must be read from the journal again:
             // keep pieces small.
             options.pieceBytes = min(options.pieceBytes, max(4096, queue.maxSize / 16))
@@ -91,8 +93,8 @@ extension Settings {
         let own = [spool.directory, agent.stateDirectory]
         let resolved = resolved
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
-            if section.journal != true, let key = section.journalSetting {
-                return ("apps.\(app).\(key)", "has no effect without journal = true")
+            if let key = section.journal.uselessSetting {
+                return ("apps.\(app).journal.\(key)", "has no effect without journal = true")
             }
             if section.text == .blocks, section.read == nil || section.format != nil {
                 return (

@@ -62,7 +62,7 @@ enum CompiledTextFormat {
         case .format(let format):
             // The setting that chose the format: messages name it, because the app has at most one.
             let key = app.parse != nil ? "parse" : app.pattern != nil ? "pattern" : "first_line"
-            if app.journal == true { return (key, "is for files, not for the journal") }
+            if app.journal.read == true { return (key, "is for files, not for the journal") }
             if app.text == .blocks {
                 return ("text", "is blocks: remove it, \(key) says where a record begins")
             }

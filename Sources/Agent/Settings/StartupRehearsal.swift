@@ -99,10 +99,12 @@ public struct StartupRehearsal: Sendable {
         if !isSet("queue.max_size") {
             tell("queue.max_size", "is 256MiB by default; it was \"10MiB\"")
         }
-        if isSet("dispatch.batch_events"), !isSet("dispatch.batch_most_events") {
+        if isSet("dispatch.batch_events.full"), settings.dispatch.batchEvents > 0,
+            !isSet("dispatch.batch_events.max")
+        {
             tell(
-                "dispatch.batch_most_events",
-                "batches grow with the backlog; to cap them at batch_events, write \(settings.dispatch.batchEvents)"
+                "dispatch.batch_events",
+                "batches grow with the backlog; to cap them, add max = \(settings.dispatch.batchEvents)"
             )
         }
         for destination in settings.destinations where destination.kind == .s3 {
@@ -248,6 +250,14 @@ public struct StartupRehearsal: Sendable {
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
+            if destination.batchIDParameter == "insert_deduplication_token",
+                try ask(destination, { await ($0 as? HTTPOutput)?.insertsAsynchronously() }) == true
+            {
+                return (
+                    "inserts are asynchronous and ignore the token: repeats would be stored twice; add"
+                        + " async_insert=0 to the url", true
+                )
+            }
             switch try ask(destination, { await ($0 as? HTTPOutput)?.compareTable(with: members) }) {
             case nil, .notClickHouse, .columns(_, [], _): return nil
             case .failed(let failure): return ("its table cannot be checked: \(failure.message)", false)

@@ -11,18 +11,8 @@ public struct AppSettings: SettingsSection {
     package var since: ReadStart?
     /// Whether records have their file's path.
     package var filePath: Bool?
-    /// Whether the journal is read for this app.
-    package var journal: Bool?
-    /// Patterns of the units whose journal entries are read; nil for all.
-    package var journalUnits: [String]?
-    /// The least severe journal entries that are read; nil for all.
-    package var journalPriority: JournalPriority?
-    /// Where reading of a journal begins the first time; nil is `now`.
-    package var journalSince: JournalStart?
-    /// Directory of another machine's journal; nil for this machine's.
-    package var journalDirectory: String?
-    /// Fields of journal entries that are added to those of every entry.
-    package var journalFields: [String]?
+    /// The journal, if it is read for this app.
+    package var journal = JournalSettings()
     // How lines become records: their format, and the members for name, time and level.
     /// Format in which a container's runtime wraps lines; nil for lines as they are.
     package var format: LineFormat?
@@ -78,156 +68,190 @@ public struct AppSettings: SettingsSection {
     /// An app that follows the general settings.
     public init() {}
 
-    /// Name of the first setting of a journal that is set; nil if none is. It has no effect without `journal
-    /// = true`.
-    public var journalSetting: String? {
-        // The rows are asked instead of each property, so that a new setting cannot be forgotten here.
-        effective(in: .root).first { $0.name.hasPrefix("journal_") && $0.value != nil }?.name
-    }
-
     /// Whether text lines are parsed.
     package var isParsed: Bool { parse != nil || pattern != nil }
 
     /// The rows of the section, in the order of the documentation.
-    static let entries: [Entry<AppSettings>] = [
-        // Where lines come from.
+    static let entries: [Entry<AppSettings>] =
+        [
+            // Where lines come from.
+            .setting(
+                "read", \.read,
+                optional: .list(
+                    of: .text(range: "an absolute path, with *, ?, [a-z], {a,b} or **"), unique: true),
+                "Files that are read in place, and never changed. Their lines are records.",
+                example: "[\"/var/log/shop/*.log\"]", restart: true),
+            .setting(
+                "exclude", \.exclude,
+                optional: .list(
+                    of: .text(range: "a pattern as in read, or one of names in any directory"), unique: true),
+                "Files that read names and that are left out, with what rotation makes of them.",
+                example: "[\"debug*.log\", \"/var/log/shop/old/**\"]", restart: true),
+            .setting(
+                "since", \.since, optional: .readStart,
+                "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
+                    + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
+                example: "\"now\"", restart: true),
+            .setting(
+                "file_path", \.filePath, optional: .boolean,
+                "false leaves the file's path out of records that were read in place, the member log.file.path.",
+                example: "false"),
+            // How lines become records.
+            .setting(
+                "format", \.format, optional: .choice,
+                "The format in which a container's runtime wraps lines: docker for json-file, cri for containerd and"
+                    + " CRI-O. The wrapped line is the record; lines that were split are joined.",
+                example: "\"cri\"", restart: true),
+            .setting(
+                "kind", \.kind, optional: .choice,
+                "event: an object with a name is an event, any other a record. log: each line is a record.",
+                example: "\"log\""),
+            .setting(
+                "default_event_name", \.defaultEventName, optional: .text(),
+                "The name of records without one: log by default.",
+                example: "\"access\""),
+            .setting(
+                "name", \.name, optional: .text(), "The member or path that holds a record's name.",
+                example: "\"record.function\""),
+            .setting(
+                "time", \.time, optional: .list(of: .text(), unique: true),
+                "Members or paths of a record's time: the first usable is taken; by default those of common loggers.",
+                example: "[\"when\", \"meta.time\"]"),
+            .setting(
+                "level", \.level, optional: .list(of: .text(), unique: true),
+                "Members or paths of the severity: the first usable is taken; by default those of common loggers.",
+                example: "[\"meta.level\"]"),
+            .setting(
+                "level_scale", \.levelScale, optional: .choice,
+                "The scale of numeric severities; auto knows pino, bunyan, monolog and the journal.",
+                example: "\"syslog\""),
+            .setting(
+                "time_zone", \.timeZone, optional: .text(),
+                "The zone of times without one; by default the machine's.",
+                example: "\"Europe/Berlin\""),
+            // Lines of text.
+            .setting(
+                "text", \.text, optional: .choice,
+                "Lines that are not JSON: quarantine (default); lines: each becomes the message of a record; blocks, with"
+                    + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB;"
+                    + " first_line is better.",
+                example: "\"lines\""),
+            .setting(
+                "parse", \.parse, optional: .text(),
+                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or a template with $name.",
+                example: "\"nginx\""),
+            .setting(
+                "pattern", \.pattern, optional: .text(),
+                "An RE2 expression whose named groups are the members of a text line.",
+                example: "'^(?P<time>\\S+) (?P<level>\\w+) (?P<message>.*)'"),
+            .setting(
+                "first_line", \.firstLine, optional: .text(),
+                "An RE2 expression that the first line of a record matches: the lines after it belong to the record.",
+                example: "'^\\d{4}-'"),
+            .setting(
+                "columns", \.columns, optional: .list(of: .text(), unique: true),
+                "The names of the columns of csv and tsv; for json_in the member that holds the object.",
+                example: "[\"time\", \"id\", \"note\"]"),
+            .setting(
+                "numbers", \.numbers, optional: .list(of: .text(), unique: true),
+                "Fields of a template, pattern, csv or tsv that become numbers, if they are numbers in JSON.",
+                example: "[\"status\"]"),
+            .setting(
+                "keep_line", \.keepLine, optional: .text(),
+                "The member that keeps a parsed line as it was; by default none.",
+                example: "\"raw\""),
+            .setting(
+                "unmatched", \.unmatched, optional: .choice,
+                "Lines that are not of the format: message (default) sends them as text, quarantine keeps them.",
+                example: "\"quarantine\""),
+            .setting(
+                "not_utf8", \.notUTF8, optional: .choice,
+                "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
+                    + "are repaired, events are not.", example: "\"replace\""),
+            // What events get, and where they go.
+            .setting(
+                "priority", \.priority, optional: .choice(by: \.name),
+                "The priority of its events, if neither the event nor a rule sets it.",
+                example: "\"normal\""),
+            .setting(
+                "may_be_critical", \.mayBeCritical, optional: .boolean,
+                "true lets its events declare themselves critical; by default true, for incoming false.",
+                example: "true"
+            ),
+            .setting(
+                "country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
+            .setting(
+                "version", \.version, optional: .text(), "Its version, if the events do not have it.",
+                example: "\"2.1.0\""),
+            .setting(
+                "build", \.build, optional: .text(), "Its build, if the events do not have it.",
+                example: "\"2107\""),
+            .setting(
+                "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
+                "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
+            .section("limits", \.limits, "Limits of its events.", sameKeysAs: "[limits]"),
+            .section(
+                "journal", \.journal,
+                "systemd's journal, which is read if this section is there; journal = true reads all of it.",
+                isOn: { \.read }),
+        ]
+        + JournalSettings.entries.dropFirst().map { row in
+            // Keys of older configurations.
+            row.inside(\.journal).called("journal_\(row.name)").renamed(to: "journal.\(row.name)")
+        }
+}
+
+/// `[apps.NAME.journal]`: systemd's journal as the source of an app's records.
+public struct JournalSettings: SettingsSection {
+    /// Whether it is read.
+    package var read: Bool?
+    /// Patterns of the units whose entries are read; nil for all.
+    package var units: [String]?
+    /// The least severe entries that are read; nil for all.
+    package var priority: JournalPriority?
+    /// Where reading begins the first time; nil is `now`.
+    package var since: JournalStart?
+    /// Directory of another machine's journal; nil for this machine's.
+    package var directory: String?
+    /// Fields of entries that are added to those of every entry.
+    package var fields: [String]?
+
+    /// A journal that is not read.
+    public init() {}
+
+    /// Name of the first setting that has no effect, because the journal is not read; nil if none is set.
+    public var uselessSetting: String? {
+        // The rows are asked instead of each property, so that a new setting cannot be forgotten here.
+        read == true ? nil : effective(in: .root).first { $0.name != "read" && $0.value != nil }?.name
+    }
+
+    static let entries: [Entry<JournalSettings>] = [
         .setting(
-            "read", \.read,
-            optional: .list(
-                of: .text(range: "an absolute path, with *, ?, [a-z], {a,b} or **"), unique: true),
-            "Files that are read in place, and never changed. Their lines are records.",
-            example: "[\"/var/log/shop/*.log\"]", restart: true),
-        .setting(
-            "exclude", \.exclude,
-            optional: .list(
-                of: .text(range: "a pattern as in read, or one of names in any directory"), unique: true),
-            "Files that read names and that are left out, with what rotation makes of them.",
-            example: "[\"debug*.log\", \"/var/log/shop/old/**\"]", restart: true),
-        .setting(
-            "since", \.since, optional: .readStart,
-            "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
-                + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
-            example: "\"now\"", restart: true),
-        .setting(
-            "file_path", \.filePath, optional: .boolean,
-            "false leaves the file's path out of records that were read in place, the member log.file.path.",
-            example: "false"),
-        .setting(
-            "journal", \.journal, optional: .boolean,
-            "true reads systemd's journal. The user spoolship must be in the group systemd-journal.",
+            "read", \.read, optional: .boolean,
+            "true, unless it is set to false. The user spoolship must be in the group systemd-journal.",
             example: "true", restart: true),
         .setting(
-            "journal_units", \.journalUnits, optional: .list(of: .text(), unique: true),
-            "The units whose entries are read; * and ? match any text and any character; by default all entries.",
+            "units", \.units, optional: .list(of: .text(), unique: true),
+            "The units whose entries are read; * and ? match any text and any character; by default all"
+                + " entries.",
             example: "[\"nginx.service\", \"app-*\"]", restart: true),
         .setting(
-            "journal_priority", \.journalPriority, optional: .choice,
-            "Entries of this severity or worse are read; by default all.", example: "\"info\"", restart: true),
+            "priority", \.priority, optional: .choice,
+            "Entries of this severity or worse are read; by default all.", example: "\"info\"",
+            restart: true),
         .setting(
-            "journal_since", \.journalSince, optional: .choice,
-            "Where reading begins the first time: now (the default), this boot, or the beginning of the journal.",
+            "since", \.since, optional: .choice,
+            "Where reading begins the first time: now (the default), this boot, or the beginning of the"
+                + " journal.",
             example: "\"boot\"", restart: true),
         .setting(
-            "journal_directory", \.journalDirectory, optional: .path,
+            "directory", \.directory, optional: .path,
             "The directory of another machine's journal; by default this machine's.",
             example: "\"/var/log/journal/remote\"", restart: true),
         .setting(
-            "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
+            "fields", \.fields, optional: .list(of: .text(), unique: true),
             "Additional fields of an entry, by journald's names; [\"*\"] for all.",
             example: "[\"_CMDLINE\"]", restart: true),
-        // How lines become records.
-        .setting(
-            "format", \.format, optional: .choice,
-            "The format in which a container's runtime wraps lines: docker for json-file, cri for containerd and"
-                + " CRI-O. The wrapped line is the record; lines that were split are joined.",
-            example: "\"cri\"", restart: true),
-        .setting(
-            "kind", \.kind, optional: .choice,
-            "event: an object with a name is an event, any other a record. log: each line is a record.",
-            example: "\"log\""),
-        .setting(
-            "default_event_name", \.defaultEventName, optional: .text(),
-            "The name of records without one: log by default.",
-            example: "\"access\""),
-        .setting(
-            "name", \.name, optional: .text(), "The member or path that holds a record's name.",
-            example: "\"record.function\""),
-        .setting(
-            "time", \.time, optional: .list(of: .text(), unique: true),
-            "Members or paths of a record's time: the first usable is taken; by default those of common loggers.",
-            example: "[\"when\", \"meta.time\"]"),
-        .setting(
-            "level", \.level, optional: .list(of: .text(), unique: true),
-            "Members or paths of the severity: the first usable is taken; by default those of common loggers.",
-            example: "[\"meta.level\"]"),
-        .setting(
-            "level_scale", \.levelScale, optional: .choice,
-            "The scale of numeric severities; auto knows pino, bunyan, monolog and the journal.",
-            example: "\"syslog\""),
-        .setting(
-            "time_zone", \.timeZone, optional: .text(),
-            "The zone of times without one; by default the machine's.",
-            example: "\"Europe/Berlin\""),
-        // Lines of text.
-        .setting(
-            "text", \.text, optional: .choice,
-            "Lines that are not JSON: quarantine (default); lines: each becomes the message of a record; blocks, with"
-                + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB;"
-                + " first_line is better.",
-            example: "\"lines\""),
-        .setting(
-            "parse", \.parse, optional: .text(),
-            "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or a template with $name.",
-            example: "\"nginx\""),
-        .setting(
-            "pattern", \.pattern, optional: .text(),
-            "An RE2 expression whose named groups are the members of a text line.",
-            example: "'^(?P<time>\\S+) (?P<level>\\w+) (?P<message>.*)'"),
-        .setting(
-            "first_line", \.firstLine, optional: .text(),
-            "An RE2 expression that the first line of a record matches: the lines after it belong to the record.",
-            example: "'^\\d{4}-'"),
-        .setting(
-            "columns", \.columns, optional: .list(of: .text(), unique: true),
-            "The names of the columns of csv and tsv; for json_in the member that holds the object.",
-            example: "[\"time\", \"id\", \"note\"]"),
-        .setting(
-            "numbers", \.numbers, optional: .list(of: .text(), unique: true),
-            "Fields of a template, pattern, csv or tsv that become numbers, if they are numbers in JSON.",
-            example: "[\"status\"]"),
-        .setting(
-            "keep_line", \.keepLine, optional: .text(),
-            "The member that keeps a parsed line as it was; by default none.",
-            example: "\"raw\""),
-        .setting(
-            "unmatched", \.unmatched, optional: .choice,
-            "Lines that are not of the format: message (default) sends them as text, quarantine keeps them.",
-            example: "\"quarantine\""),
-        .setting(
-            "not_utf8", \.notUTF8, optional: .choice,
-            "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
-                + "are repaired, events are not.", example: "\"replace\""),
-        // What events get, and where they go.
-        .setting(
-            "priority", \.priority, optional: .choice(by: \.name),
-            "The priority of its events, if neither the event nor a rule sets it.",
-            example: "\"normal\""),
-        .setting(
-            "may_be_critical", \.mayBeCritical, optional: .boolean,
-            "true lets its events declare themselves critical; by default true, for incoming false.",
-            example: "true"
-        ),
-        .setting("country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
-        .setting(
-            "version", \.version, optional: .text(), "Its version, if the events do not have it.",
-            example: "\"2.1.0\""),
-        .setting(
-            "build", \.build, optional: .text(), "Its build, if the events do not have it.",
-            example: "\"2107\""),
-        .setting(
-            "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
-            "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
-        .section("limits", \.limits, "Limits of its events, as in [limits]."),
     ]
 }
 

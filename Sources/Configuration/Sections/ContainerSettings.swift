@@ -39,6 +39,18 @@ public struct ContainerSettings: SettingsSection {
     /// Certificates to trust in place of the system's.
     package var caFile: String?
 
+    /// Place of the key; nil without a key.
+    private var hashKey: SecretFile? {
+        get { hashKeyFile.map { .file($0) } ?? hashKeyCredential.map { .credential($0) } }
+        set {
+            switch newValue {
+            case .file(let path): hashKeyFile = path
+            case .credential(let name): hashKeyCredential = name
+            case nil: (hashKeyFile, hashKeyCredential) = (nil, nil)
+            }
+        }
+    }
+
     /// Path of the key for `hash` tags; nil if there is no key. `directory` is that of systemd's credentials,
     /// if there is one.
     public func hashKeyPath(credentials directory: String?) -> String? {
@@ -88,15 +100,15 @@ public struct ContainerSettings: SettingsSection {
             "may_call", \.mayCall, .list(of: .text("function"), unique: true),
             "The functions that it may call; see [functions.NAME].", example: "[\"lookup\"]"),
         .setting(
-            "hash_key_file", \.hashKeyFile, optional: .path,
+            "hash_key", \.hashKey, optional: SecretFile.valueType,
             "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand -hex 32).",
-            example: "\"/etc/spoolship/hash.key\""),
-        .setting(
-            "hash_key_credential", \.hashKeyCredential, optional: .credentialName,
-            "The systemd credential that holds the key.", example: "\"hash-key\""),
+            example: "\"file:/etc/spoolship/hash.key\""),
         .setting(
             "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
             example: "\"/etc/spoolship/ca.pem\""),
+        .setting("hash_key_file", \.hashKeyFile, optional: .path, "Now hash_key.").renamed(to: "hash_key"),
+        .setting("hash_key_credential", \.hashKeyCredential, optional: .credentialName, "Now hash_key.")
+            .renamed(to: "hash_key"),
     ]
 }
 

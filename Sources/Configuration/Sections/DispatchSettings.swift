@@ -5,7 +5,8 @@ public import Model
 public struct DispatchSettings: SettingsSection {
     /// Time between batches that are not full; or off.
     package var interval = DispatchInterval.standard
-    /// Number of waiting events at which they are sent without waiting for the interval.
+    /// Number of waiting events at which they are sent without waiting for the interval; 0 if only that
+    /// decides.
     package var batchEvents = 50
     /// Most events of a batch.
     package var batchMostEvents = 5_000
@@ -18,22 +19,31 @@ public struct DispatchSettings: SettingsSection {
     /// Whether `critical_delay` may be zero, which sends a request for each critical event. A switch of its
     /// own, because a zero is easily written for "no delay for few events" and costs a request each for many.
     package var allowZeroDelay = false
-    /// Whether a full batch is sent at once. If not, only the interval decides.
+    /// Whether a full batch is sent at once. Only older configurations turn it off here.
     package var batchOnSize = true
+
+    /// `batch_events.full`.
+    private var fullAt: Int {
+        get { batchOnSize ? batchEvents : 0 }
+        set { batchEvents = newValue }
+    }
 
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, .dispatchInterval,
             "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
         ),
-        .setting(
-            "batch_events", \.batchEvents, batchEventsType,
-            "As soon as this many events wait, they are sent; fewer wait for the interval. Higher makes fewer requests."
+        .pair(
+            "batch_events",
+            .init("full", \.fullAt, .count(1...100_000, zero: "only the interval decides")),
+            .init("max", \.batchMostEvents, batchEventsType),
+            "As soon as full events wait, they are sent; fewer wait for the interval. A batch holds all that wait, up to max"
+                + " and batch_size. Higher makes fewer requests; with full = 0 they come at known times, however much waits."
         ),
-        .setting(
-            "batch_most_events", \.batchMostEvents, batchEventsType,
-            "The most events in a batch: all that wait, up to this and batch_size. 1 sends a request for each event."
-        ),
+        .setting("batch_most_events", \.batchMostEvents, batchEventsType, "Now batch_events.max.")
+            .renamed(to: "batch_events.max"),
+        .setting("batch_on_size", \.batchOnSize, .boolean, "Now batch_events.full = 0.")
+            .renamed(to: "batch_events.on_size"),
         .setting(
             "batch_size", \.batchSize, batchSizeType,
             "A batch's size before compression. Lower it for a destination with a small body limit. At most a"
@@ -49,9 +59,6 @@ public struct DispatchSettings: SettingsSection {
         .setting(
             "allow_zero_delay", \.allowZeroDelay, .boolean,
             "Allows critical_delay = \"0s\": a critical event that comes alone is sent alone."),
-        .setting(
-            "batch_on_size", \.batchOnSize, .boolean,
-            "false: only the interval decides. Requests come at known times, however much waits."),
     ]
 
     /// Types of settings that a destination may set for itself within the same bounds (`OwnSettings`).

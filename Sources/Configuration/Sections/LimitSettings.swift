@@ -49,47 +49,61 @@ public struct LimitSettings: SettingsSection {
             maxTimeAhead: own.maxTimeAhead ?? maxTimeAhead)
     }
 
-    static let entries: [Entry<LimitSettings>] = [
+    static let entries: [Entry<LimitSettings>] =
+        limitEntries + [
+            old("event_names", \.eventNames.beyond, .consequence(.refuse, .quarantine, .allow)),
+            old("name_length", \.nameLength.beyond), old("properties", \.properties.beyond),
+            old("property_key_length", \.propertyKeyLength.beyond),
+            old("property_value_length", \.propertyValueLength.beyond),
+        ]
+
+    /// The row of an old key, `beyond_NAME`.
+    private static func old(
+        _ name: String,
+        _ place: @autoclosure @escaping @Sendable () -> Entry<LimitSettings>.Place<LimitConsequence?>,
+        _ type: ValueType<LimitConsequence> = .consequence(.cut, .refuse, .quarantine, .allow)
+    ) -> Entry<LimitSettings> {
+        .setting("beyond_\(name)", place(), optional: type, "Now \(name).beyond.")
+            .renamed(to: "\(name).beyond")
+    }
+
+    private static let limitEntries: [Entry<LimitSettings>] = [
         .setting(
             "like", \.like, optional: .choice,
             "Limits of a service: 200 names, of 256 characters; 20 properties; keys and texts of 125.",
             example: "\"app_center\""),
-        .setting(
-            "event_names", \.eventNames.value, optional: .count(1...1_000_000, zero: "no limit"),
-            "Distinct event names an app in a UTC day.", example: "200"),
-        .setting(
-            "beyond_event_names", \.eventNames.beyond, optional: .consequence(.refuse, .quarantine, .allow),
-            "What happens to an event with a name beyond that: refuse by default.", example: "\"refuse\""),
-        .setting(
-            "name_length", \.nameLength.value, optional: .count(1...65_536, zero: "no limit"),
-            "The length of an event's name, in UTF-16 code units.", example: "256"),
-        .setting(
-            "beyond_name_length", \.nameLength.beyond,
-            optional: .consequence(.cut, .refuse, .quarantine, .allow),
-            "What happens to a longer name: cut by default.", example: "\"cut\""),
-        .setting(
-            "properties", \.properties.value, optional: .count(1...100_000, zero: "no limit"),
-            "Properties an event.",
+        .pair(
+            "event_names",
+            .init("max", \.eventNames.value, optional: .count(1...1_000_000, zero: "no limit")),
+            .init("beyond", \.eventNames.beyond, optional: .consequence(.refuse, .quarantine, .allow)),
+            "Distinct event names an app in a UTC day. An event with another one is refused by default.",
+            example: "{ max = 200, beyond = \"quarantine\" }"),
+        .pair(
+            "name_length", .init("max", \.nameLength.value, optional: .count(1...65_536, zero: "no limit")),
+            .init("beyond", \.nameLength.beyond, optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+            "The length of an event's name, in UTF-16 code units. A longer one is cut by default.",
+            example: "{ max = 256, beyond = \"refuse\" }"),
+        .pair(
+            "properties", .init("max", \.properties.value, optional: .count(1...100_000, zero: "no limit")),
+            .init("beyond", \.properties.beyond, optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+            "Properties an event. cut, the default, keeps the first ones, in the order of the event.",
             example: "20"),
-        .setting(
-            "beyond_properties", \.properties.beyond,
-            optional: .consequence(.cut, .refuse, .quarantine, .allow),
-            "cut, the default, keeps the first ones, in the order of the event.", example: "\"cut\""),
-        .setting(
-            "property_key_length", \.propertyKeyLength.value, optional: .count(1...65_536, zero: "no limit"),
-            "The length of a property's key, in UTF-16 code units.", example: "125"),
-        .setting(
-            "beyond_property_key_length", \.propertyKeyLength.beyond,
-            optional: .consequence(.cut, .refuse, .quarantine, .allow),
-            "What happens to a longer key: cut by default.", example: "\"cut\""),
-        .setting(
-            "property_value_length", \.propertyValueLength.value,
-            optional: .count(1...1_000_000, zero: "no limit"),
-            "The length of a property's text, in UTF-16 code units.", example: "125"),
-        .setting(
-            "beyond_property_value_length", \.propertyValueLength.beyond,
-            optional: .consequence(.cut, .refuse, .quarantine, .allow),
-            "What happens to a longer text: cut by default.", example: "\"cut\""),
+        .pair(
+            "property_key_length",
+            .init("max", \.propertyKeyLength.value, optional: .count(1...65_536, zero: "no limit")),
+            .init(
+                "beyond", \.propertyKeyLength.beyond,
+                optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+            "The length of a property's key, in UTF-16 code units. A longer one is cut by default.",
+            example: "125"),
+        .pair(
+            "property_value_length",
+            .init("max", \.propertyValueLength.value, optional: .count(1...1_000_000, zero: "no limit")),
+            .init(
+                "beyond", \.propertyValueLength.beyond,
+                optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+            "The length of a property's text, in UTF-16 code units. A longer one is cut by default.",
+            example: "125"),
         .setting(
             "max_time_ahead", \.maxTimeAhead,
             optional: .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),

@@ -16,6 +16,8 @@ public struct Problem: Error, Sendable, Equatable {
         case missing
         /// Settings that contradict.
         case conflict
+        /// A key of older configurations, which is still read.
+        case renamed
         /// What a setting names (a file, a directory, a port) is not as it must be on this machine.
         case environment
     }
@@ -26,6 +28,8 @@ public struct Problem: Error, Sendable, Equatable {
         case error
         /// The configuration can be used, but is probably not meant.
         case warning
+        /// It can, and nothing is wrong: a better way to write it.
+        case note
     }
 
     /// The kind.
@@ -53,7 +57,7 @@ public struct Problem: Error, Sendable, Equatable {
 
     /// For people: `file:line:column: message`, the source line, and a caret below the column.
     public var text: String {
-        let label = severity == .warning ? "warning: " : ""
+        let label = severity == .error ? "" : "\(severity.rawValue): "
         guard let position else { return label + message }
         var text = "\(position.file):\(position.line):\(position.column): \(label)\(message)"
         guard let sourceLine else { return text }

@@ -78,12 +78,13 @@ struct SourceLines: Sendable, Equatable {
 
     /// Keys of a section that have no secrets, with those of sections in it.
     private static func harmlessKeys(of section: SectionDescription) -> [String] {
-        section.entries.flatMap { entry in
-            switch entry {
-            case .setting(let setting): setting.type.hasSuffix("secret") ? [] : [setting.name]
-            case .section(let inner): harmlessKeys(of: inner)
+        section.oldKeys.map(\.name)
+            + section.entries.flatMap { entry in
+                switch entry {
+                case .setting(let setting): setting.type.hasSuffix("secret") ? [] : [setting.name]
+                case .section(let inner): harmlessKeys(of: inner)
+                }
             }
-        }
     }
 
     /// The first name in a text: of a heading, or of a key.

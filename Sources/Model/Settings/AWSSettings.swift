@@ -26,7 +26,7 @@ public struct AWSSettings: Sendable, Equatable {
     package var missing: [String] {
         [
             ("region", region.isEmpty), ("access_key_id", credentials == .key && accessKeyID.isEmpty),
-            ("secret_access_key_file", credentials == .key && secret.source == nil),
+            ("secret_access_key", credentials == .key && secret.source == nil),
         ].filter(\.1).map(\.0)
     }
 }

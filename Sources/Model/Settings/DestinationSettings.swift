@@ -73,21 +73,11 @@ public struct DestinationSettings: Sendable, Equatable {
     /// Query parameter that carries the batch's id, for receivers that remove repetitions by it.
     package var batchIDParameter: String?
     package var contentType: String?
-    /// Index of formats `elasticsearch` and `splunk_hec`.
-    package var index: Template?
-    /// Whether what the agent adds is named as in the Elastic Common Schema.
-    package var ecs = false
-    /// Labels of Loki streams.
-    package var labels: [String: Template] = [:]
-    package var structuredMetadata = StructuredMetadata.ids
-    /// Metadata of format `splunk_hec`; nil for its defaults.
-    package var host: Template?
-    package var source: Template?
-    package var sourcetype: Template?
-    package var otlpEncoding = OTLPEncoding.protobuf
-    /// Whether to wait until Splunk's indexer has the events.
-    package var indexerAcknowledgement = false
-    package var measurementID: String?
+    package var elasticsearch = ElasticsearchSettings()
+    package var loki = LokiSettings()
+    package var otlp = OTLPSettings()
+    package var splunk = SplunkSettings()
+    package var ga4 = GA4Settings()
     /// Number of values that templates may have for an app; others become `other`. Each value is a
     /// stream, index or object for the receiver, so hostile events could overload it.
     package var templateValues = 100
@@ -98,6 +88,9 @@ public struct DestinationSettings: Sendable, Equatable {
 }
 
 extension DestinationSettings {
+    /// The index, for the formats that have one.
+    package var index: Template? { format == .splunkHEC ? splunk.index : elasticsearch.index }
+
     /// Whether the events of one batch may go to different indexes, subjects, topics or objects.
     package var isByEvent: Bool {
         [index, nats.subject, kafka.topic, s3.key].contains {
@@ -111,11 +104,15 @@ extension DestinationSettings {
     /// Code that checks secrets, or removes them from a text, uses this list, so a new secret must be
     /// added here.
     public var secrets: [(setting: String, source: SecretSource?)] {
+        secretSettings.map { ($0.name, $0.setting.source) }
+    }
+
+    /// The same as they are set, by the names of their settings.
+    package var secretSettings: [(name: String, setting: SecretSetting)] {
         [
-            ("token", token.source), ("password", password.source),
-            ("oauth2.client_secret", oauth2.secret.source),
-            ("aws.secret_access_key", aws.secret.source), ("s3.secret_access_key", s3.aws.secret.source),
-            ("nats.nkey", nats.nkey.source), ("nats.credentials", nats.credentials.source),
+            ("token", token), ("password", password), ("oauth2.client_secret", oauth2.secret),
+            ("aws.secret_access_key", aws.secret), ("s3.secret_access_key", s3.aws.secret),
+            ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
         ]
     }
 
@@ -125,7 +122,7 @@ extension DestinationSettings {
             switch kind {
             case .http:
                 [
-                    ("measurement_id", format == .ga4 && measurementID == nil),
+                    ("ga4.measurement_id", format == .ga4 && ga4.measurementID == nil),
                     ("body.event", format == .template && body.event == nil), ("url", url == nil),
                 ]
             case .s3: [("s3.bucket", s3.bucket.isEmpty)] + s3.aws.missing.map { ("s3.\($0)", true) }

@@ -14,7 +14,7 @@ public struct OAuth2Settings: Sendable, Equatable {
     package var missing: [String] {
         [
             ("token_url", tokenURL == nil), ("client_id", clientID.isEmpty),
-            ("client_secret_file", secret.source == nil),
+            ("client_secret", secret.source == nil),
         ].filter(\.1).map(\.0)
     }
 }

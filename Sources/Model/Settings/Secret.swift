@@ -30,7 +30,7 @@ public enum SecretSource: Sendable, Hashable {
 }
 
 /// A secret that a destination may have: in the configuration itself, in a file, or in a systemd
-/// credential.
+/// credential. Configurations with the old keys may give it in several ways, which is a mistake.
 public struct SecretSetting: Sendable, Equatable {
     package var inline: Secret?
     package var file: String?
@@ -38,8 +38,22 @@ public struct SecretSetting: Sendable, Equatable {
 
     package init() {}
 
+    /// All ways in which it is given.
+    package var sources: [SecretSource] {
+        [inline.map { .inline($0) }, file.map { .file($0) }, credential.map { .credential($0) }]
+            .compactMap(\.self)
+    }
+
     /// Where it is kept; nil if it is not set.
     public var source: SecretSource? {
-        file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) }
+        get { file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) } }
+        set {
+            switch newValue {
+            case .inline(let secret): inline = secret
+            case .file(let path): file = path
+            case .credential(let name): credential = name
+            case nil: self = SecretSetting()
+            }
+        }
     }
 }

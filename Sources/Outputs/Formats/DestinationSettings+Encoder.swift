@@ -28,14 +28,16 @@ extension DestinationSettings {
         switch format {
         case .ndjson: return NDJSONEncoder()
         case .json: return JSONArrayEncoder()
-        case .elasticsearch: return ElasticsearchEncoder(index: index, ecs: ecs, scope)
+        case .elasticsearch:
+            return ElasticsearchEncoder(index: elasticsearch.index, ecs: elasticsearch.ecs, scope)
         case .loki:
-            return LokiEncoder(labels: labels, host: hostName, structuredMetadata: structuredMetadata, scope)
+            return LokiEncoder(
+                labels: loki.labels, host: hostName, structuredMetadata: loki.structuredMetadata, scope)
         case .splunkHEC:
             return SplunkEncoder(
-                self, channel: indexerAcknowledgement ? installID : nil, host: hostName, scope)
-        case .otlp: return OTLPEncoder(otlpEncoding, version: version, host: hostName)
-        case .ga4: return GA4Encoder(measurementID: measurementID ?? "")
+                splunk, channel: splunk.indexerAcknowledgement ? installID : nil, host: hostName, scope)
+        case .otlp: return OTLPEncoder(otlp.encoding, version: version, host: hostName)
+        case .ga4: return GA4Encoder(measurementID: ga4.measurementID ?? "")
         case .template: return TemplateEncoder(body, host: hostName)
         case .appCenter:
             guard let installID else {

@@ -12,7 +12,8 @@ extension HTTPOptions {
             throw OutputError(.invalidSetting, "the url must have the form https://host/path")
         }
         try require(
-            !address.hasCredentials, "the url contains a user or password; use user and password_file")
+            !address.hasCredentials, "the url contains a user or password; use the settings user and password"
+        )
         try require(
             address.scheme == "https" || address.isLoopback || settings.allowPlainHTTP,
             "plain http to \(address.host) shows every event on the network; use https, or allow it")

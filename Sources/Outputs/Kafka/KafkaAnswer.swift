@@ -89,7 +89,7 @@ struct KafkaAnswer: Equatable {
             [53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"]),
         rows(
             .hold,
-            "the brokers refuse these credentials; check user, password_file and kafka.mechanism, or oauth2; with Kafka 4,"
+            "the brokers refuse these credentials; check user, password and kafka.mechanism, or oauth2; with Kafka 4,"
                 + " SCRAM needs librdkafka 2.6.1 or newer",
             [-169: "_AUTHENTICATION", 58: "SASL_AUTHENTICATION_FAILED", 34: "ILLEGAL_SASL_STATE"]),
         rows(.hold, "the brokers do not offer kafka.mechanism", [33: "UNSUPPORTED_SASL_MECHANISM"]),

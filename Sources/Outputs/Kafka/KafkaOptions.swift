@@ -66,7 +66,7 @@ package struct KafkaOptions: Sendable, Equatable {
         ("message.timeout.ms", "use request_timeout"), ("delivery.timeout.ms", "use request_timeout"),
         ("socket.connection.setup.timeout.ms", "use connect_timeout"),
         ("security.protocol", "it follows from kafka.tls and user"),
-        ("sasl.", "use user, password_file and kafka.mechanism, or oauth2; there are no other ways"),
+        ("sasl.", "use user, password and kafka.mechanism, or oauth2; there are no other ways"),
         ("enable.ssl.certificate.verification", "certificates are always verified"),
         ("ssl.endpoint.identification.algorithm", "certificates are always verified"),
         ("ssl.ca.", "use tls.ca_file"), ("ssl.certificate.", "use tls.certificate_file"),

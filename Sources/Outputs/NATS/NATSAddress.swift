@@ -20,7 +20,8 @@ struct NATSAddress: Hashable, Sendable {
     init(url text: String) throws(OutputError) {
         let url = EndpointURL(text)
         try require(
-            url?.hasCredentials != true, "the url contains a user or password; use user and password_file")
+            url?.hasCredentials != true,
+            "the url contains a user or password; use the settings user and password")
         guard let url, ["nats", "tls"].contains(url.scheme), ["", "/"].contains(url.path),
             let address = NATSAddress(
                 authority: String(text.dropFirst("\(url.scheme)://".count).prefix { $0 != "/" }),

@@ -110,7 +110,7 @@ private struct CheckReport {
     }
 
     /// Whether there are only warnings.
-    private var isGood: Bool { problems.allSatisfy { $0.severity == .warning } }
+    private var isGood: Bool { problems.allSatisfy { $0.severity != .error } }
 
     /// The exit code: mistakes count more than connections that fail.
     private var code: ExitCode {

@@ -78,7 +78,7 @@ struct ConnectionReport {
     }
 
     /// Whether there are only warnings.
-    var isGood: Bool { problems.allSatisfy { $0.severity == .warning } }
+    var isGood: Bool { problems.allSatisfy { $0.severity != .error } }
 
     /// All problems of the destination.
     var problems: [Problem] { [failure, complaint, test?.problem].compactMap(\.self) }

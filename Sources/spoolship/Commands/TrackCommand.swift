@@ -73,7 +73,7 @@ extension Invocation {
         } catch {
             // Continue only if this user may not read the default configuration. A configuration with
             // mistakes is an error: the event could wait in the wrong spool for ever.
-            let isOnlyClosed = error.problems.allSatisfy { $0.code == .unreadable || $0.severity == .warning }
+            let isOnlyClosed = error.problems.allSatisfy { $0.code == .unreadable || $0.severity != .error }
             guard configurationPath == Invocation.defaultConfiguration, isOnlyClosed, geteuid() != 0 else {
                 throw error
             }

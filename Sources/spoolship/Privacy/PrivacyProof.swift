@@ -186,7 +186,7 @@ struct PrivacyProof {
         for rule in rules { text += rule + "\n" }
         for document in documents {
             text += "[[container]]\nid = \"\(document.id)\"\ndefault_file = \"\(directory)/\(document.id)\"\n"
-            text += "hash_key_file = \"\(directory)/hash.key\"\n"
+            text += "hash_key = \"file:\(directory)/hash.key\"\n"
         }
         text += "[[destination]]\nname = \"file\"\ntype = \"file\"\npath = \"\(directory)/received.jsonl\"\n"
         let formats = DestinationSettings.Format.allCases.map { ($0.rawValue, $0) }
@@ -196,7 +196,7 @@ struct PrivacyProof {
             let end = format == .elasticsearch ? "/_bulk" : format == .otlp ? "/v1/logs" : ""
             text += "[[destination]]\nname = \"\(name)\"\nurl = \"http://127.0.0.1:\(port)/\(name)\(end)\"\n"
             if format == .ga4 {
-                text += "measurement_id = \"G-1\"\n"
+                text += "ga4.measurement_id = \"G-1\"\n"
             }
             // The template's body is the complete event, so that everything that a body could quote is
             // searched.

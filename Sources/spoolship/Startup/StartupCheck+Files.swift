@@ -149,7 +149,7 @@ extension StartupCheck {
         // Only the service has its credentials; elsewhere the key cannot be judged.
         if container.hashKeyCredential != nil, credentials == nil { return .trial }
         guard let file = container.hashKeyPath(credentials: credentials) else { return nil }
-        let setting = "\(path).\(container.hashKeyFile == nil ? "hash_key_credential" : "hash_key_file")"
+        let setting = "\(path).hash_key"
         if let refusal = sandbox?.refusal(file, writes: false) {
             add(setting, "\(file) \(refusal)")
         }
@@ -219,18 +219,16 @@ extension StartupCheck {
     private mutating func checkSecret(_ source: SecretSource?, _ setting: String) {
         switch source {
         case .file(let file):
-            guard let bytes = checkReadable(file, "\(setting)_file") else { return }
+            guard let bytes = checkReadable(file, setting) else { return }
             if bytes.allSatisfy({ $0 <= 0x20 }) {
-                add("\(setting)_file", "\(file) is empty")
+                add(setting, "\(file) is empty")
             }
-            warnIfReadableByAll(file, "\(setting)_file")
+            warnIfReadableByAll(file, setting)
         case .credential(let name):
             // Only the service has credentials; elsewhere they cannot be looked at.
             guard let directory = Console.environment("CREDENTIALS_DIRECTORY") else { return }
             if missing("\(directory)/\(name)") != nil {
-                add(
-                    "\(setting)_credential",
-                    "there is no credential \(name); add LoadCredential=\(name):PATH to the unit")
+                add(setting, "there is no credential \(name); add LoadCredential=\(name):PATH to the unit")
             }
         case .inline, nil: break
         }

@@ -43,7 +43,7 @@ struct StartupCheck {
         SilentFiles.askMounts(
             of: loaded.settings.destinations.flatMap(\.files)
                 + loaded.settings.containers.flatMap { [$0.hashKeyFile, $0.defaultFile].compactMap(\.self) }
-                + loaded.settings.apps.values.compactMap(\.journalDirectory))
+                + loaded.settings.apps.values.compactMap(\.journal.directory))
         for refusal in StartupRehearsal(check.settings, version: Build.version).refusals {
             check.add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
         }

@@ -147,8 +147,8 @@ struct ManualPages {
         case .list: shown = "[[\(name)]]"
         case .named: shown = "[\(name).NAME]"
         }
-        var page = "\(heading) \(roff(shown))\n\(roff(section.why))\n"
-        for case .setting(let setting) in section.entries {
+        var page = "\(heading) \(roff(shown))\n\(roff(section.explanation))\n"
+        for case .setting(let setting) in section.listed {
             page += ".TP\n.BR \(roff(setting.name)) \" (\(roff(setting.allowed)))\"\n\(roff(setting.why))\n"
             if let value = setting.defaultValue {
                 page += "Default: \(roff(value.toml)).\n"
@@ -157,7 +157,7 @@ struct ManualPages {
             }
             if setting.needsRestart { page += "A change needs a restart.\n" }
         }
-        for case .section(let inner) in section.entries {
+        for case .section(let inner) in section.listed {
             page += self.section(
                 inner, prefix: name + (section.kind == .named ? ".NAME." : "."), heading: ".SS")
         }

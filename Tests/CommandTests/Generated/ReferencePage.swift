@@ -24,16 +24,18 @@ enum ReferencePage {
 
     private static func page(_ section: SectionDescription, prefix: String, level: String) -> String {
         let heading = section.shownHeading(prefix: prefix)
-        var text =
-            "\n\(level) \(heading)\n\n\(section.why)\n\n| setting | default | allowed | |\n| --- | --- | --- | --- |\n"
-        for case .setting(let setting) in section.entries {
+        var text = "\n\(level) \(heading)\n\n\(section.explanation)\n"
+        if !section.listed.isEmpty {
+            text += "\n| setting | default | allowed | |\n| --- | --- | --- | --- |\n"
+        }
+        for case .setting(let setting) in section.listed {
             let standard =
                 setting.defaultValue.map { "`\($0.toml)`" } ?? setting.example.map { "–, as `\($0)`" } ?? "–"
             let note = setting.needsRestart ? " A change needs a restart." : ""
             text +=
                 "| `\(setting.name)` | \(escaped(standard)) | \(escaped(setting.allowed)) | \(escaped(setting.why))\(note) |\n"
         }
-        for case .section(let inner) in section.entries {
+        for case .section(let inner) in section.listed {
             let name = section.kind == .named ? "\(section.name).NAME" : section.name
             text += page(inner, prefix: "\(prefix)\(name).", level: level + "#")
         }

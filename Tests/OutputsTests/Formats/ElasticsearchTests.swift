@@ -311,7 +311,7 @@ struct SplunkTests {
 
     @Test("host, source, sourcetype and index are sent with each event")
     func metadata() throws {
-        var settings = DestinationSettings()
+        var settings = SplunkSettings()
         (settings.host, settings.source, settings.sourcetype) = ("web-1", "shop", "_json")
         settings.index = "main"
         let encoder = SplunkEncoder(settings)
@@ -327,10 +327,10 @@ struct SplunkTests {
         "host, source and source type can come from events; source is the file by default; members become fields"
     )
     func eventMetadata() throws {
-        var settings = DestinationSettings()
+        var settings = SplunkSettings()
         settings.host = try Template("{member:node}", for: .label)
         settings.sourcetype = try Template("log-{app}", for: .label)
-        settings.structuredMetadata = .members(["trace_id", "http.status", "list"])
+        settings.fields = .members(["trace_id", "http.status", "list"])
         let lines =
             #"{"app":"web","node":"n1","log.file.path":"/var/log/web.log","trace_id":"t","http":{"status":200},"list":[],"level":"info"}"#
             + "\n" + #"{"app":"shop","log":{"file":{"path":"/l"}}}"# + "\n"

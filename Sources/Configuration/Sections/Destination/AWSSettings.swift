@@ -45,8 +45,8 @@ extension AWSSettings: SettingsSection {
                 example: "\"…\""),
         ]
         + Entry.secret(
-            "secret_access_key", inline: (\.secret.inline, "The key. Better: secret_access_key_file."),
-            file: \.secret.file, credential: \.secret.credential, "the key", example: ("…", "archive.key"))
+            "secret_access_key", \.secret.source, file: \.secret.file, credential: \.secret.credential,
+            "The secret part of the key.", example: "archive.key")
 }
 
 extension ValueType where Value == String {

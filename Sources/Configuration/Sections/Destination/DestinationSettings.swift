@@ -4,7 +4,8 @@ internal import Model
 extension DestinationSettings: SettingsSection {
     // In TOML the sections of a table come after its settings, so they are last.
     static let entries: [Entry<DestinationSettings>] =
-        reachEntries + loginEntries + requestEntries + OwnSettings.entries + sectionEntries
+        reachEntries + loginEntries + requestEntries + OwnSettings.entries + sectionEntries + formatEntries
+        + oldEntries
 
     /// How the destination is reached, and in which format. `only` names the types or formats that a setting
     /// is for; with another one it is a mistake (`checkSpecialSettings`).
@@ -46,12 +47,11 @@ extension DestinationSettings: SettingsSection {
     /// How the agent proves who it is.
     private static let loginEntries: [Entry<DestinationSettings>] =
         Entry.secret(
-            "token",
-            inline: (
-                \.token.inline,
-                "Bearer token, HEC token, API secret or app secret, as the format requires; or NATS's. Better: token_file."
-            ), file: \.token.file, credential: \.token.credential, "the token", example: ("…", "main.token"),
-            only: .types([.http, .nats]))
+            "token", \.token.source, file: \.token.file, credential: \.token.credential,
+            "Bearer token, HEC token, API secret or app secret, as the format requires; or NATS's. A secret is given as"
+                + " file:/path (reread when it changes), credential:name (systemd's LoadCredential=) or itself;"
+                + " text: before it ends what would be read as file: or credential:.",
+            example: "main.token", only: .types([.http, .nats]))
         + [
             .setting(
                 "token_scheme", \.tokenScheme, optional: .text(),
@@ -62,10 +62,8 @@ extension DestinationSettings: SettingsSection {
                 example: "\"spoolship\"", only: .requests),
         ]
         + Entry.secret(
-            "password", inline: (\.password.inline, "The user's password. Better: password_file."),
-            file: \.password.file, credential: \.password.credential, "the password",
-            example: ("…", "main.password"),
-            only: .requests)
+            "password", \.password.source, file: \.password.file, credential: \.password.credential,
+            "The user's password.", example: "main.password", only: .requests)
 
     /// How requests are made, and settings of single formats. `changesAnswers: false` marks those that cannot
     /// change how a receiver answers: if only they change, a reload keeps what the agent has learned about
@@ -107,47 +105,6 @@ extension DestinationSettings: SettingsSection {
             "The body's Content-Type, if the receiver wants another than the format's (Fluent Bit: application/json).",
             example: "\"application/json\"", only: .types([.http])),
         .setting(
-            "index", \.index, optional: .template(.index),
-            "Formats elasticsearch and splunk_hec: the index. Events may fill it in: events-{app}-{date}.",
-            example: "\"events\"", only: .formats([.elasticsearch, .splunkHEC])),
-        .setting(
-            "ecs", \.ecs, .boolean,
-            "Format elasticsearch: true names what the agent adds as the Elastic Common Schema does: host.name, service.name,"
-                + " event.ingested, log.level.", only: .formats([.elasticsearch])),
-        .setting(
-            "labels", \.labels, .map(of: .template(.label), names: "a-z, 0-9 and _", accepts: isLabelName),
-            "Format loki: labels of the streams, beside host and app (an empty one leaves that out). Events may fill them in.",
-            example: "{ job = \"spoolship\", level = \"{level}\" }", only: .formats([.loki])),
-        .setting(
-            "structured_metadata", \.structuredMetadata, .structuredMetadata,
-            "Formats loki and splunk_hec: members whose values go beside the events (Splunk's fields), as [\"trace_id\", \"http.status\"]."
-                + " true sends only what the agent knows (ids, level); false nothing, for a Loki that refuses them (before 3.0).",
-            only: .formats([.loki, .splunkHEC])),
-        .setting(
-            "otlp_encoding", \.otlpEncoding, .choice,
-            "Format otlp: json for receivers that do not read protobuf.",
-            only: .formats([.otlp])),
-        .setting(
-            "indexer_acknowledgement", \.indexerAcknowledgement, .boolean,
-            "Format splunk_hec: true waits until the indexer has the events, if the token has acknowledgement on.",
-            only: .formats([.splunkHEC])),
-        .setting(
-            "host", \.host, optional: .template(.label),
-            "Format splunk_hec: the machine; by default this machine's name. Events may fill in this and the next two.",
-            example: "\"web-1\"", only: .formats([.splunkHEC])),
-        .setting(
-            "source", \.source, optional: .template(.label),
-            "Format splunk_hec: the source; by default the file's path, where an event has it in log.file.path, else the token's.",
-            example: "\"spoolship\"", only: .formats([.splunkHEC])),
-        .setting(
-            "sourcetype", \.sourcetype, optional: .template(.label),
-            "Format splunk_hec: the source type; by default the token's.",
-            example: "\"_json\"", only: .formats([.splunkHEC])),
-        .setting(
-            "measurement_id", \.measurementID, optional: .text(),
-            "Format ga4: the measurement id; the API secret is the token.",
-            example: "\"G-XXXXXXX\"", only: .formats([.ga4])),
-        .setting(
             "template_values", \.templateValues, .count(1...10_000),
             "How many values {app}, {date} and the like may have at a time for an app (for all: twice as many), where they are in"
                 + " index, subject, topic, labels, headers or key: beyond that, within a day, events are sent as \"other\".",
@@ -167,7 +124,10 @@ extension DestinationSettings: SettingsSection {
         .section("aws", \.aws, "Signs requests for an AWS service.", only: .types([.http])),
         .section("accept", \.accept, "What an answer must be to acknowledge.", only: .types([.http])),
         .section("body", \.body, "Format template: the text of requests.", only: .formats([.template])),
-        .section("s3", \.s3, "The bucket, the names of objects, and the credentials.", only: .types([.s3])),
+        .section(
+            "s3", \.s3,
+            "The bucket, the names of objects, and the credentials, whose keys are those of [destination.aws].",
+            only: .types([.s3])),
         .section("nats", \.nats, "The subject, the servers, and the credentials.", only: .types([.nats])),
         .section("syslog", \.syslog, "How events become syslog messages.", only: .types([.syslog])),
         .section("kafka", \.kafka, "The topic, the brokers, and the records.", only: .types([.kafka])),
@@ -185,13 +145,6 @@ private func isHeaderName(_ name: String) -> Bool {
 private func isStatusOrClass(_ name: String) -> Bool {
     if let status = Int(name) { return (100...599).contains(status) && name.utf8.count == 3 }
     return ["1xx", "2xx", "3xx", "4xx", "5xx"].contains(name)
-}
-
-/// Whether a text can be the name of a Loki label: a letter or `_`, then letters, digits and `_`, as in
-/// Prometheus.
-private func isLabelName(_ name: String) -> Bool {
-    guard let first = name.first, first.isASCII, first.isLetter || first == "_" else { return false }
-    return name.hasOnlyLettersDigits(and: "_")
 }
 
 extension ValueType where Value == StructuredMetadata {

@@ -41,12 +41,13 @@ extension NATSSettings: SettingsSection {
     /// How the agent authenticates: one of nkey, credentials, user and token.
     private static let loginEntries: [Entry<NATSSettings>] =
         Entry.secret(
-            "nkey", inline: (\.nkey.inline, "The seed of the agent's nkey (SU…). Better: nkey_file."),
-            file: \.nkey.file, credential: \.nkey.credential, "the seed", example: ("SU…", "nats.nkey"))
+            "nkey", \.nkey.source, file: \.nkey.file, credential: \.nkey.credential,
+            "The seed of the agent's nkey (SU…).", example: "nats.nkey")
         + Entry.secret(
             // No inline form: a .creds file has two blocks of several lines.
-            "credentials", inline: nil, file: \.credentials.file, credential: \.credentials.credential,
-            "a user's JWT and nkey (.creds)", example: ("", "nats.creds"))
+            "credentials", \.credentials.source, file: \.credentials.file,
+            credential: \.credentials.credential, "A user's JWT and nkey (.creds).", example: "nats.creds",
+            isInline: false)
         + [
             .setting(
                 "tls_first", \.tlsFirst, .boolean,

@@ -15,9 +15,8 @@ extension OAuth2Settings: SettingsSection {
                 example: "\"spoolship\""),
         ]
         + Entry.secret(
-            "client_secret", inline: (\.secret.inline, "The client's secret. Better: client_secret_file."),
-            file: \.secret.file, credential: \.secret.credential, "the client's secret",
-            example: ("…", "main.secret"))
+            "client_secret", \.secret.source, file: \.secret.file, credential: \.secret.credential,
+            "The client's secret.", example: "main.secret")
         + [
             .setting(
                 "scope", \.scope, optional: .text(), "The scope of the token; by default the server chooses.",

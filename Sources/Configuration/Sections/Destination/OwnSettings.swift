@@ -15,14 +15,16 @@ extension OwnSettings {
             "interval", \.own.interval, optional: .dispatchInterval,
             "Instead of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.",
             example: "\"1m\""),
-        .setting(
-            "batch_events", \.own.batchEvents, optional: DispatchSettings.batchEventsType,
-            "Instead of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.",
-            example: "500"),
+        .pair(
+            "batch_events", .init("full", \.own.batchEvents, optional: DispatchSettings.batchEventsType),
+            .init("max", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType),
+            "Instead of dispatch.batch_events; both are 50000 for type s3, 50 for format app_center, 25 for ga4."
+                + " For a pager { max = 1 }.",
+            example: "{ full = 500, max = 1000 }"),
         .setting(
             "batch_most_events", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType,
-            "Instead of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. Use 1 for a pager.",
-            example: "1000"),
+            "Now batch_events.max."
+        ).renamed(to: "batch_events.max"),
         .setting(
             "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,
             "Instead of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.",
@@ -51,7 +53,11 @@ extension Settings {
         var result = dispatch
         let own = destination.own
         result.interval = own.interval ?? dispatch.interval
-        result.batchEvents = own.batchEvents ?? dispatch.batchEvents
+        // Without it the number decides nothing, in no destination.
+        result.batchOnSize = dispatch.batchOnSize && dispatch.batchEvents > 0
+        result.batchEvents =
+            own.batchEvents
+            ?? (dispatch.batchEvents > 0 ? dispatch.batchEvents : DispatchSettings().batchEvents)
         result.batchMostEvents = own.batchMostEvents ?? dispatch.batchMostEvents
         result.batchSize = inForce(batchSize: own.batchSize ?? dispatch.batchSize)
         result.parallelBatches = own.parallelBatches ?? dispatch.parallelBatches

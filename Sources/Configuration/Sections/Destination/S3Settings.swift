@@ -7,7 +7,7 @@ internal import Model
 /// both sign with Signature Version 4.
 extension S3Settings: SettingsSection {
     static let entries: [Entry<S3Settings>] =
-        bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws) }
+        bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws).listedElsewhere() }
 
     /// The bucket and its objects.
     private static let bucketEntries: [Entry<S3Settings>] = [

@@ -1,31 +1,25 @@
 internal import Model
 
 extension Entry where Owner: SettingsSection {
-    /// The rows of a secret: the secret itself, a file, a credential.
+    /// The row of a secret, and those of its old keys, `NAME_file` and `NAME_credential`.
     ///
     /// - Parameters:
-    ///   - inline: the property of the secret itself, and its reason; nil if a secret is too long for a line.
-    ///   - what: what the file and the credential contain, for messages: `the token`.
-    ///   - example: a secret, and a name for its file and credential.
+    ///   - place: the secret.
+    ///   - why: what it is.
+    ///   - example: a name for its file.
+    ///   - isInline: whether it may be written in the configuration itself.
     static func secret(
-        _ name: String, inline: (place: Place<Secret?>, why: String)?,
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<SecretSource?>,
         file: @autoclosure @escaping @Sendable () -> Place<String?>,
-        credential: @autoclosure @escaping @Sendable () -> Place<String?>, _ what: String,
-        example: (secret: String, file: String), only scope: DestinationUse.Scope = .all
+        credential: @autoclosure @escaping @Sendable () -> Place<String?>, _ why: String,
+        example: String, isInline: Bool = true, only scope: DestinationUse.Scope = .all
     ) -> [Entry] {
-        let text = inline.map {
-            Entry.setting(
-                name, $0.place, optional: .secret, $0.why, example: "\"\(example.secret)\"", only: scope)
-        }
-        return (text.map { [$0] } ?? []) + [
+        [
             .setting(
-                "\(name)_file", file(), optional: .path,
-                "The file that holds \(what); reread when it changes.",
-                example: "\"/etc/spoolship/\(example.file)\"", only: scope),
-            .setting(
-                "\(name)_credential", credential(), optional: .credentialName,
-                "The systemd credential that holds \(what) (LoadCredential= in the unit).",
-                example: "\"\(example.file.split(separator: ".").joined(separator: "-"))\"", only: scope),
+                name, place(), optional: isInline ? .secretSource : .secretFile, why,
+                example: "\"file:/etc/spoolship/\(example)\"", only: scope),
+            .setting("\(name)_file", file(), optional: .path, why).renamed(to: name),
+            .setting("\(name)_credential", credential(), optional: .credentialName, why).renamed(to: name),
         ]
     }
 }

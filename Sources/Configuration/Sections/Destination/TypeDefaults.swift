@@ -24,14 +24,14 @@ struct TypeDefault: Sendable {
         [
             // A request costs money for each object, and readers open each object: fewer, larger objects.
             of(.s3, "interval", \.own.interval, .every(.seconds(60))),
-            of(.s3, "batch_events", \.own.batchEvents, 50_000),
-            of(.s3, "batch_most_events", \.own.batchMostEvents, 50_000),
+            of(.s3, "batch_events.full", \.own.batchEvents, 50_000),
+            of(.s3, "batch_events.max", \.own.batchMostEvents, 50_000),
             of(.s3, "batch_size", \.own.batchSize, 8 << 20), of(.s3, "compression", \.compression, .zstd),
             // A batch may be one message, and servers accept 1 MiB with headers by default (max_payload).
             of(.nats, "batch_size", \.own.batchSize, 512 << 10),
         ]
         // App Center's SDKs send at most 50 logs in a request; the Measurement Protocol accepts 25 events.
-        + [("batch_events", \.own.batchEvents), ("batch_most_events", \.own.batchMostEvents)].flatMap {
+        + [("batch_events.full", \.own.batchEvents), ("batch_events.max", \.own.batchMostEvents)].flatMap {
             (key: String, place: any WritableKeyPath<DestinationSettings, Int?> & Sendable) in
             [of(.http, key, place, 50, format: .appCenter), of(.http, key, place, 25, format: .ga4)]
         }
@@ -61,6 +61,11 @@ extension Settings {
                 case nil, .type:
                     row.set(&destinations[index], isSetForAll)
                     origins[path] = isSetForAll ? nil : .type(row.name)
+                    // A part of a pair, which is listed as a whole.
+                    if row.key.contains("."), let dot = path.lastIndex(of: ".") {
+                        let pair = String(path[..<dot])
+                        origins[pair] = origins[pair] ?? origins[path]
+                    }
                 default: break
                 }
             }

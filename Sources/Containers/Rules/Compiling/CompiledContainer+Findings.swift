@@ -59,11 +59,11 @@ extension CompiledContainer {
                 add(
                     place, at: ".salt", isMistake: false,
                     "\(name) hashes with a salt, so anyone with the document can find values by trying: remove salt, and name a "
-                        + "hash_key_file in [[container]]")
+                        + "hash_key in [[container]]")
             case .withoutKey:
                 add(
                     place,
-                    "\(name) hashes without a key: name a hash_key_file in [[container]]; until then (no hash key) takes the "
+                    "\(name) hashes without a key: name a hash_key in [[container]]; until then (no hash key) takes the "
                         + "place of the values")
             }
         }

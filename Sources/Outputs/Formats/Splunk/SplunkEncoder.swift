@@ -41,7 +41,7 @@ package struct SplunkEncoder: BatchEncoder {
     ///     does not wait for indexers.
     ///   - host: this machine's name, sent with events that name it themselves if the settings name none.
     package init(
-        _ settings: DestinationSettings = DestinationSettings(), channel: String? = nil, host: String? = nil,
+        _ settings: SplunkSettings = SplunkSettings(), channel: String? = nil, host: String? = nil,
         _ scope: TemplateScope = TemplateScope()
     ) {
         self.channel = channel
@@ -55,7 +55,7 @@ package struct SplunkEncoder: BatchEncoder {
         templates = metadata.isEmpty ? nil : EventTemplates(metadata.map(\.template), scope)
         self.host = settings.host == nil && host?.isEmpty == false ? host : nil
         hasSource = settings.source != nil
-        fields = settings.structuredMetadata
+        fields = settings.fields
     }
 
     package var traits: FormatTraits {

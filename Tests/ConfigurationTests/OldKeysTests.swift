@@ -1,0 +1,262 @@
+import Model
+import Testing
+
+@testable import Configuration
+
+/// Keys of older configurations.
+@Suite("Old keys")
+struct OldKeysTests {
+    /// What a text says, without the checks that need whole sections.
+    private func read(_ text: String) -> (settings: [EffectiveSetting], problems: [Problem]) {
+        var settings = Settings()
+        var context = ReadContext()
+        context.sources.add(text, file: "a.toml")
+        let (root, mistakes) = TOMLText.read(text, file: "a.toml", sources: context.sources)
+        settings.read(root, path: "", context: &context)
+        return (settings.effective, mistakes + context.problems)
+    }
+
+    /// The new line that a note gives.
+    private func newLine(_ note: Problem) throws -> String {
+        let start = try #require(note.message.firstRange(of: " is now written: ")).upperBound
+        let line = note.message[start...]
+        return String(line.firstRange(of: "; it stands for").map { line[..<$0.lowerBound] } ?? line)
+    }
+
+    @Test(
+        "every line of the sample configurations of older versions is read, and its new line says the same",
+        arguments: ["2026-11-21", "2026-11-26"])
+    func samplesAreRead(date: String) throws {
+        let file = "\(ShippedFileTests.root)/Tests/ConfigurationTests/Fixtures/spoolship-\(date).toml"
+        let lines = try ShippedFileTests.text(of: file).split(separator: "\n").map { line in
+            line.hasPrefix("#") && !line.hasPrefix("# ") ? line.dropFirst() : line
+        }
+        var heading = ""
+        var (settings, notes) = (0, 0)
+        for line in lines where !line.hasPrefix("#") && !line.isEmpty {
+            if line.hasPrefix("[") {
+                heading = line.hasPrefix("[destination.") ? "[[destination]]\n\(line)" : String(line)
+                continue
+            }
+            // Destinations that were not built then, and a default that stands for nothing: never accepted.
+            if ["topic = \"events\"", "subject = \"events.web\"", "code = \"\""].contains(String(line)) {
+                continue
+            }
+            settings += 1
+            // Alone, a setting of the journal has no effect.
+            let first = line.hasPrefix("journal_") ? "journal = true\n" : ""
+            let old = read("\(heading)\n\(first)\(line)\n")
+            #expect(old.problems.allSatisfy { $0.severity == .note }, "\(heading) \(line): \(old.problems)")
+            guard let note = old.problems.first, note.severity == .note else { continue }
+            notes += 1
+            #expect(note.code == .renamed && old.problems.count == 1)
+            let new = try read("\(heading)\n\(newLine(note))\n")
+            #expect(new.problems == [], "\(note.message)")
+            #expect(new.settings == old.settings, "\(note.message)")
+        }
+        #expect(settings > 100 && notes > 10, "\(settings) settings, \(notes) notes")
+    }
+
+    @Test("an old configuration starts with the same settings as its new form, and each old key has a note")
+    func wholeConfiguration() throws {
+        let old = """
+            [dispatch]
+            batch_events = 100
+            batch_most_events = 900
+            batch_on_size = false
+            [limits]
+            name_length = 64
+            beyond_name_length = "refuse"
+            [apps.shop.limits]
+            beyond_properties = "quarantine"
+            [apps.system]
+            journal = true
+            journal_units = ["nginx.service"]
+            [[destination]]
+            name = "search"
+            index = "events-{app}"
+            ecs = true
+            format = "elasticsearch"
+            url = "https://a/_bulk"
+            token_file = "/a"
+            [[destination]]
+            name = "hec"
+            structured_metadata = false
+            index = "main"
+            source = "shop"
+            format = "splunk_hec"
+            url = "https://a/services/collector/event"
+            token_credential = "hec"
+            [[destination]]
+            name = "archive"
+            type = "s3"
+            [destination.s3]
+            bucket = "events"
+            region = "eu-central-1"
+            access_key_id = "a"
+            secret_access_key_file = "/b"
+            [[container]]
+            id = "A"
+            default_file = "/A"
+            hash_key_file = "/c"
+            """
+        let new = """
+            [dispatch]
+            batch_events = { full = 0, max = 900 }
+            [limits]
+            name_length = { max = 64, beyond = "refuse" }
+            [apps.shop.limits]
+            properties.beyond = "quarantine"
+            [apps.system.journal]
+            units = ["nginx.service"]
+            [[destination]]
+            name = "search"
+            format = "elasticsearch"
+            url = "https://a/_bulk"
+            token = "file:/a"
+            [destination.elasticsearch]
+            index = "events-{app}"
+            ecs = true
+            [[destination]]
+            name = "hec"
+            format = "splunk_hec"
+            url = "https://a/services/collector/event"
+            token = "credential:hec"
+            splunk_hec = { fields = false, index = "main", source = "shop" }
+            [[destination]]
+            name = "archive"
+            type = "s3"
+            [destination.s3]
+            bucket = "events"
+            region = "eu-central-1"
+            access_key_id = "a"
+            secret_access_key = "file:/b"
+            [[container]]
+            id = "A"
+            default_file = "/A"
+            hash_key = "file:/c"
+            """
+        let before = try Settings.read([ConfigurationText(file: "old.toml", text: old)])
+        let after = try Settings.read([ConfigurationText(file: "new.toml", text: new)])
+        #expect(before.settings.changes(to: after.settings) == [])
+        #expect(after.warnings == [])
+        #expect(before.warnings.allSatisfy { $0.severity == .note && $0.position != nil })
+        #expect(
+            before.warnings.map(\.message) == [
+                "dispatch.batch_most_events is now written: batch_events = { full = 0, max = 900 }",
+                "dispatch.batch_on_size is now written: batch_events = { full = 0, max = 900 }",
+                "limits.beyond_name_length is now written: name_length = { max = 64, beyond = \"refuse\" }",
+                "apps.shop.limits.beyond_properties is now written: properties = { beyond = \"quarantine\" }",
+                "apps.system.journal_units is now written: journal.units = [\"nginx.service\"]; it stands for"
+                    + " journal = true, too",
+                "destination.search.index is now written: elasticsearch.index = \"events-{app}\"",
+                "destination.search.ecs is now written: elasticsearch.ecs = true",
+                "destination.search.token_file is now written: token = \"file:/a\"",
+                "destination.hec.structured_metadata is now written: splunk_hec.fields = false",
+                "destination.hec.index is now written: splunk_hec.index = \"main\"",
+                "destination.hec.source is now written: splunk_hec.source = \"shop\"",
+                "destination.hec.token_credential is now written: token = \"credential:hec\"",
+                "destination.archive.s3.secret_access_key_file is now written: secret_access_key = \"file:/b\"",
+                "container.A.hash_key_file is now written: hash_key = \"file:/c\"",
+            ])
+        for destination in ["search", "hec"] {
+            let path = "destination.\(destination)"
+            let dispatch = try #require(before.settings.destinations.first { $0.name == destination })
+            #expect(before.settings.dispatch(for: dispatch).batchOnSize == false, "\(path)")
+            #expect(after.settings.dispatch(for: dispatch).batchOnSize == false, "\(path)")
+        }
+    }
+
+    @Test("values of later files override those of earlier ones, in old and in new form")
+    func filesOverride() throws {
+        let texts = [
+            "[limits]\nname_length = 64\nbeyond_name_length = \"refuse\"\n[dispatch]\nbatch_on_size = false",
+            "[limits]\nname_length = { max = 32 }\n[dispatch]\nbatch_events = 7",
+        ].enumerated().map { ConfigurationText(file: "\($0).toml", text: $1) }
+        let settings = try Settings.read(texts).settings
+        #expect(settings.limits.nameLength == LimitSetting(value: 32, beyond: .refuse))
+        #expect(settings.dispatch.batchEvents == 7 && !settings.dispatch.batchOnSize)
+    }
+
+    @Test("a secret is itself, a file or a credential; behind text: it is itself, however it begins")
+    func secrets() throws {
+        func token(_ value: String) throws -> SecretSource? {
+            let text = "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"\(value)\""
+            return try Settings.read([ConfigurationText(file: "a.toml", text: text)]).settings.destinations[0]
+                .token.source
+        }
+        #expect(try token("abc") == .inline(Secret("abc")))
+        #expect(try token("file:/a/b") == .file("/a/b"))
+        #expect(try token("credential:main-token") == .credential("main-token"))
+        #expect(try token("text:file:/a") == .inline(Secret("file:/a")))
+        #expect(try token("text:text:") == .inline(Secret("text:")))
+        for wrong in ["file:a", "file:", "credential:", "credential:../a", "text:", ""] {
+            do {
+                _ = try token(wrong)
+                Issue.record("\(wrong) was accepted")
+            } catch let error as ConfigurationError {
+                let problem = try #require(error.problems.first)
+                #expect(error.problems.count == 1 && problem.code == .outOfRange, "\(error)")
+                #expect(!error.description.contains("../a"), "\(error)")
+            }
+        }
+    }
+
+    @Test("a secret that is given in two ways is a mistake")
+    func twoWays() throws {
+        for lines in [
+            "token = \"a\"\ntoken_file = \"/b\"", "token_file = \"/b\"\ntoken_credential = \"c\"",
+            "token = \"credential:c\"\ntoken_file = \"/b\"",
+        ] {
+            let text = "[[destination]]\nname = \"a\"\nurl = \"https://a\"\n\(lines)"
+            #expect(throws: ConfigurationError.self, "\(lines)") {
+                try Settings.read([ConfigurationText(file: "a.toml", text: text)])
+            }
+        }
+    }
+
+    @Test("a container may set what an older configuration allows it by an old key")
+    func containersSet() throws {
+        let text = """
+            [[container]]
+            id = "A"
+            default_file = "/A"
+            may_set = ["limits.beyond_name_length", "dispatch.batch_most_events"]
+            """
+        let settings = try Settings.read([ConfigurationText(file: "a.toml", text: text)]).settings
+        let changed = try settings.setting(
+            "limits.beyond_name_length", to: .string("refuse"), origin: .container("A"))
+        #expect(changed.limits.nameLength.beyond == .refuse)
+        #expect(changed.origin(of: "limits.name_length") == .container("A"))
+        let both = try changed.setting(
+            "dispatch.batch_events", to: .object([.init("max", .integer(9))]), origin: .container("A"))
+        #expect(both.dispatch.batchMostEvents == 9 && both.dispatch.batchEvents == 50)
+    }
+
+    @Test("a setting of a pair that does not exist, or that is wrong, is named")
+    func pairs() {
+        let problems = read("[limits]\nname_length = { most = 5, max = -1, beyond = \"drop\" }").problems
+        #expect(
+            problems.map(\.message) == [
+                "limits.name_length has no most; it has max and beyond",
+                "limits.name_length.max is -1; must be 1 to 65536 or 0",
+                "limits.name_length.beyond is \"drop\"; must be one of cut, refuse, quarantine, allow",
+            ])
+    }
+
+    @Test("journal = true reads all of the journal, a section what it says, false nothing")
+    func journal() {
+        func journal(_ text: String) -> JournalSettings? {
+            var settings = Settings()
+            var context = ReadContext()
+            let (root, _) = TOMLText.read(text, file: "a.toml", sources: context.sources)
+            settings.read(root, path: "", context: &context)
+            return context.problems.isEmpty ? settings.apps["a"]?.journal : nil
+        }
+        #expect(journal("[apps.a]\njournal = true")?.read == true)
+        #expect(journal("[apps.a.journal]\npriority = \"err\"")?.read == true)
+        #expect(journal("[apps.a.journal]\nread = false\npriority = \"err\"")?.uselessSetting == "priority")
+        #expect(journal("[apps.a]\njournal = false")?.read == false)
+        #expect(journal("[apps.a]\njournal = 1") == nil)
+    }
+}
