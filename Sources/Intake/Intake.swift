@@ -14,10 +14,13 @@
 //
 // Its parts:
 //
-// - `Intake` (this file): takes lines. `+Rules`: events that rules may concern. `+Commits`: how lines become
-//   durable. `+Problems`: lines for the quarantine, and the log's reports. `+Apps`: counts by app.
-// - `OpenChunk`, `Route`, `RouteTable` (Chunks): events on their way into a chunk, by destinations and
-//   priority.
+// - `Intake` (this file): takes lines. `+Rules`: events that rules may concern. `+Problems`: lines for the
+//   quarantine.
+// - `ChunkBuilder`, with `OpenChunk`, `Route`, `RouteTable` (Chunks): the next commit; events on their way
+//   into a chunk, by destinations and priority.
+// - `Committer`: makes commits durable in order, and waits for room.
+// - `RulesGate`: whether the next line may be read, by what the rules still need.
+// - `IntakeReports`: what the log says of lines, each at most once in its time.
 // - `IntakeRules`, `TagCalls` (Rules): the rule engine with the questions to functions that events wait for;
 //   calls of functions that tags ask for.
 // - `RepeatWindow`, `AcceptedIDs` (Repeats): ids of accepted events, so that an event counts once.
@@ -35,7 +38,7 @@
 // - A function or a document may be missing for an event. Then `obstacle` says what it waits for, and its
 //   file waits in `park`; other files continue.
 //
-// Begin with `takeLines` below, then `commit` in `Intake+Commits.swift`. Decisions are in DESIGN.md.
+// Begin with `takeLines` below, then `commit` at the end of this file. Decisions are in DESIGN.md.
 
 internal import Containers
 package import EventLoops
@@ -43,7 +46,7 @@ internal import Events
 internal import Host
 package import Logs
 package import Model
-internal import Spool
+package import Spool
 
 /// Takes lines from the spool, turns them into events, and hands them to the queue: the hot path between the
 /// two.
@@ -52,10 +55,9 @@ internal import Spool
 package final class Intake: SpoolSink {
     /// The queue.
     let store: any CommitStore
-    let loop: EventLoop
     let time: any TimeSource
-    let log: Log
-    let figures: IntakeFigures
+    private let log: Log
+    private let figures: IntakeFigures
     /// Whether the time of day can be trusted.
     private let clock: ClockTrust
     /// Sees events as they are queued (`spoolship tap`); nil without one.
@@ -66,64 +68,23 @@ package final class Intake: SpoolSink {
     /// check costs on each line.
     @exclusivity(unchecked) var pass: EventPass
     private var random = KernelRandom()
-    /// Compressors of all intakes on the loop; nil: this intake makes its own.
-    private let sharedCompressors: LoopBound<Compressors>?
-    private(set) lazy var compressors = sharedCompressors?.assumeOnLoop { $0 } ?? Compressors()
     private(set) var settings: IntakeSettings
-    /// Routes of events: those of the configuration, then those that tags have named.
-    var routes: [Route]
-    /// Index in `routes` of each set of destinations that a tag has named; -1 for a set without a configured
-    /// destination.
-    var shipped: [ShippedWay: Int] = [:]
-    /// Open chunks by route: the normal one, then the critical one.
-    var open: [[OpenChunk]] = []
-    /// Containers' rules; nil if there cannot be any.
-    let rules: IntakeRules?
-    /// Calls of functions that tags ask for.
-    let calls: TagCalls
+    /// The next commit. Exclusive access is not checked at run time, as that to the pass.
+    @exclusivity(unchecked) var chunks: ChunkBuilder
+    /// Makes commits durable.
+    let committer: Committer
+    /// What the containers' rules still need for the next line.
+    var gate: RulesGate
+    /// What the log says.
+    var reports: IntakeReports
     let schemas: SchemaChecks
     /// Ids of accepted events; nil if repeats are not looked for: in old files, and in quarantined lines that
     /// are read again.
     let accepted: AcceptedIDs?
-    /// What the first line that was not taken waits for, after a `take` that took less than all; nil: a
-    /// commit.
-    var obstacle: Obstacle?
     /// The event that is passing the rules.
     var scratch = LineBuffer(capacity: 1024)
     /// Counts by app, for status and metrics.
-    var apps: [String: AppCounts] = [:]
-
-    /// Content of the next commit, except the open chunks.
-    var pending = Commit()
-    /// Size of the next commit in bytes: frames of closed chunks as they are stored, and quarantined lines.
-    var pendingBytes = 0
-
-    /// Trust in the clock that the log has last reported.
-    private var wasTrusted: Bool?
-    /// Lines that went to the quarantine since the log last reported them, and the earliest time of the next
-    /// report.
-    var unreported: [QuarantineRecord.Reason: Int] = [:]
-    var nextReport = BootInstant(nanoseconds: .min)
-    /// Events that tags made too large since the last report, and the earliest time of the next one.
-    var madeTooLarge: MadeTooLarge?
-    var nextTooLargeReport = BootInstant(nanoseconds: .min)
-
-    /// Number of cuts that the log has reported, and the earliest time of the next report.
-    var cutsTold = (count: 0, next: BootInstant(nanoseconds: .min))
-    /// Lines of text that the log has reported, by app, and the earliest time of the next report.
-    var textsTold = (counts: [String: TextCounts](), next: BootInstant(nanoseconds: .min))
-
-    /// Keeps commits in the order in which they were begun.
-    let turn = Turnstile()
-    /// The commit that waits for room in the queue. There is at most one, because commits take turns.
-    var waitingForRoom: CheckedContinuation<Void, any Error>?
-    /// Whether the agent stops: then no commit waits for room any more.
-    var isStopping = false
-    /// Whether a commit was given up. Commits after it must fail as well: a later checkpoint that became
-    /// durable would skip its events.
-    var hasGivenUp = false
-    /// Thrown by commits that were given up because the agent stops.
-    struct GivenUp: Error {}
+    private var apps: [String: AppCounts] = [:]
 
     /// Source of the lines. Only the spool's intake remembers names, sessions and the engine's memory for the
     /// next start.
@@ -142,6 +103,9 @@ package final class Intake: SpoolSink {
     }
 
     var isBackfill: Bool { kind == .backfill }
+    /// Containers' rules; nil if there cannot be any.
+    var rules: IntakeRules? { gate.rules }
+    private var calls: TagCalls { gate.calls }
 
     /// The intake of the spool, or of files that are read in place. An intake of a place keeps sessions and
     /// names for the life of the process only.
@@ -179,47 +143,34 @@ package final class Intake: SpoolSink {
         tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, repeats: RepeatWindow? = nil,
         sharing compressors: LoopBound<Compressors>? = nil, on loop: EventLoop, time: any TimeSource, log: Log
     ) {
-        sharedCompressors = compressors
         self.settings = settings
         self.kind = kind
         self.tap = tap
         self.store = store
         self.clock = clock
-        self.loop = loop
         self.time = time
         self.log = log
         self.figures = figures
-        self.rules = rules
-        self.calls = calls
+        chunks = ChunkBuilder(settings, isOfOneApp: kind == .place, sharing: compressors)
+        committer = Committer(store, on: loop, log: log)
+        gate = RulesGate(rules, calls, isOld: kind.isOld)
+        reports = IntakeReports(log)
         schemas = SchemaChecks(settings.schemas)
         accepted = repeats.map { AcceptedIDs($0) }
         accepted?.configure(settings.repeats)
         pass = EventPass(options: settings.events, isOfOneApp: kind == .place)
-        routes = settings.routes
-        open = settings.routes.map { _ in openChunks() }
         openCountries()
     }
 
     /// Takes over changed settings. What was taken before is closed under the old ones, or discarded if the
     /// new ones end collection.
     package func configure(_ settings: IntakeSettings) {
-        closeAll()
-        if !settings.isCollecting {
-            discardPending()
-        }
+        chunks.configure(settings)
         self.settings = settings
-        routes = settings.routes
-        shipped = [:]
-        open = routes.map { _ in openChunks() }
         pass.configure(settings.events)
         schemas.configure(settings.schemas)
         accepted?.configure(settings.repeats)
         openCountries()
-    }
-
-    /// The empty chunks of a route.
-    func openChunks() -> [OpenChunk] {
-        [.normal, .critical].map { OpenChunk(priority: $0, isOfOneApp: kind == .place) }
     }
 
     /// Opens the country database, of which a newer version may be on disk. If it cannot be opened, the last
@@ -233,19 +184,34 @@ package final class Intake: SpoolSink {
         }
     }
 
-    /// Discards and counts what was taken and not committed: collection was disabled.
-    private func discardPending() {
-        for chunk in pending.chunks {
-            countNotStored(
-                .discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
-            // Quarantined lines stay, and count on: otherwise the commit would grow beyond its bound.
-            pendingBytes -= chunk.frame.count
-        }
-        pending.chunks = []
+    /// Calls `body` when all commits that had begun are durable or given up.
+    package func whenSettled(_ body: @escaping @Sendable () -> Void) { committer.whenSettled(body) }
+
+    /// What the first line that was not taken waits for; nil: a commit.
+    var obstacle: RulesGate.Obstacle? { gate.obstacle }
+
+    /// Takes whole lines, and counts for the app what became of them; see `takeLines`.
+    package func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
+        let read = chunks.pending.read
+        let quarantined = chunks.pending.quarantined.count
+        let records = pass.counts.records
+        let taken = takeLines(lines, from: source, at: offset)
+        var counts = AppCounts()
+        counts.quarantined = chunks.pending.quarantined.count - quarantined
+        counts.events = chunks.pending.read - read - counts.quarantined
+        counts.records = pass.counts.records - records
+        counts.bytes = taken
+        counts.lastRead = counts.events > 0 ? time.wallTime : nil
+        apps.note(source.app, counts)
+        return taken
     }
 
-    /// Calls `body` when all commits that had begun are durable or given up.
-    package func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
+    /// Counts a line of an app that the spool could not read.
+    func noteQuarantined(_ app: String) {
+        var counts = AppCounts()
+        counts.quarantined = 1
+        apps.note(app, counts)
+    }
 
     /// Starts a session of an app by command; its `start_session` event goes with the next commit. Returns
     /// false, without a change, unless sessions are manual and the app's events may be read now.
@@ -269,17 +235,17 @@ package final class Intake: SpoolSink {
     /// - Returns: the number of bytes that were taken, up to the end of a line. The rest is offered again:
     ///   after a commit, or when `obstacle` is gone.
     func takeLines(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
-        obstacle = nil
+        gate.reset()
         // The spool may call several times before it commits. Without this check each call could take one
         // more line.
-        guard pendingBytes < settings.commitBytes,
+        guard chunks.pendingBytes < settings.commitBytes,
             let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self)
         else { return 0 }
         let now = time.wallTime
         let routeIndex = settings.routeIndex(of: source.app)
-        let route = routes[routeIndex]
-        let normal = open[routeIndex][0]
-        let critical = open[routeIndex][1]
+        let route = chunks.routes[routeIndex]
+        let normal = chunks.open[routeIndex][0]
+        let critical = chunks.open[routeIndex][1]
         let limits = route.chunks
         let commitBytes = settings.commitBytes
         rules?.refresh()
@@ -302,10 +268,7 @@ package final class Intake: SpoolSink {
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
-        if settings.isCollecting, self.rules?.awaited(for: source.app) != nil {
-            obstacle = .document
-            return 0
-        }
+        guard !settings.isCollecting || gate.mayRead(source.app) else { return 0 }
         // A tag may name destinations although the configuration names none for the app.
         let isTaken = isStored || (settings.isCollecting && rules != nil)
 
@@ -334,19 +297,19 @@ package final class Intake: SpoolSink {
                         continue
                     }
                     // The event is huge for this queue: it gets a commit of its own, so that the commit fits.
-                    guard !holdsEvents || isWithinLine || pass.holdsLines else { return start }
+                    guard !chunks.holdsEvents || isWithinLine || pass.holdsLines else { return start }
                 }
                 if let schemas, let failure = schemas.failure(in: pass.object, named: pass.name) {
                     keepUnfit(
                         UnsafeRawBufferPointer(rebasing: lines[start..<position]), source,
                         offset + Int64(start),
                         failure)
-                    if pendingBytes >= commitBytes, !pass.holdsLines { return position }
+                    if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
                     continue
                 }
                 if let accepted, accepted.isRepeat(pass.ownID, of: source.app) {
-                    pending.read += 1
-                    countNotStored(.discarded(reason: "repeat"), verdict.priority, to: route.destinations)
+                    chunks.countRead()
+                    chunks.count(.discarded(reason: "repeat"), verdict.priority, to: route.destinations)
                     continue
                 }
                 if verdict.startsSession {
@@ -358,16 +321,16 @@ package final class Intake: SpoolSink {
                     }
                     accepted?.insert(at: now)
                     schemas?.countAccepted()
-                    if pendingBytes >= commitBytes, !pass.holdsLines { return position }
+                    if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
                     continue
                 }
                 accepted?.insert(at: now)
                 schemas?.countAccepted()
-                pending.read += 1
+                chunks.countRead()
                 let isUrgent = verdict.priority == .critical && !isBackfill
                 let chunk = isUrgent ? critical : normal
                 if chunk.lines.count + size > limits.bytes, !chunk.isEmpty {
-                    close(chunk, route, isFull: true)
+                    chunks.close(chunk, route, isFull: true)
                 }
                 let begin = chunk.lines.count
                 pass.write(into: &chunk.lines)
@@ -379,18 +342,18 @@ package final class Intake: SpoolSink {
                     at: offset + Int64(start))
                 // Full, or without room for another event of this size.
                 if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
-                    close(chunk, route, isFull: true)
+                    chunks.close(chunk, route, isFull: true)
                 }
                 // `pendingBytes` has grown only if a chunk was closed as full just now. So the commit closes
                 // the fewest chunks before they are full.
-                if pendingBytes >= commitBytes, !pass.holdsLines { return position }
+                if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
             case .accepted:
-                pending.read += 1
+                chunks.countRead()
                 let reason = settings.isCollecting ? "no_destination" : "disabled"
-                countNotStored(.discarded(reason: reason), verdict.priority, to: route.destinations)
+                chunks.count(.discarded(reason: reason), verdict.priority, to: route.destinations)
             case .expired:
-                pending.read += 1
-                countNotStored(.expired, verdict.priority, to: route.destinations)
+                chunks.countRead()
+                chunks.count(.expired, verdict.priority, to: route.destinations)
             case .quarantined, .refused:
                 if let zeros = Intake.leadingZeros(base, start..<position) {
                     keepProblem(
@@ -404,7 +367,7 @@ package final class Intake: SpoolSink {
                     UnsafeRawBufferPointer(rebasing: lines[start..<position]), source,
                     at: offset + Int64(start),
                     length: position - start, isRefused: verdict.kind == .refused)
-                if pendingBytes >= commitBytes, !pass.holdsLines { return position }
+                if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
             case .dataLayer:
                 // A push to the data layer is not an event and is not counted. Without containers nothing
                 // reads it.
@@ -434,7 +397,7 @@ package final class Intake: SpoolSink {
                 largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
             return put(fate, rules, now, place, source, offset, at: now)
         }
-        pending.read += 1
+        chunks.countRead()
         put(scratch.bytes, place, .normal, source, offset, now, at: now)
     }
 
@@ -442,23 +405,105 @@ package final class Intake: SpoolSink {
     /// expire whether lines are read or not.
     package func isClockTrusted() -> Bool {
         let isTrusted = clock.isTrusted(at: time)
-        if isTrusted != wasTrusted {
-            wasTrusted = isTrusted
-            log.info(
-                isTrusted
-                    ? "the clock is trusted"
-                    : "the clock is not trusted yet: nothing expires, no time counts as ahead")
-        }
+        reports.note(isClockTrusted: isTrusted)
         return isTrusted
-    }
-
-    /// Whether the next commit would hold any event.
-    private var holdsEvents: Bool {
-        !pending.chunks.isEmpty || open.contains { chunks in chunks.contains { !$0.isEmpty } }
     }
 
     /// The pass's source for a file.
     private func eventSource(_ source: SpoolSource) -> EventSource {
         pass.source(app: source.app, isShared: !source.mayBeCritical, isBackfill: isBackfill, using: &random)
     }
+
+    // MARK: Commits
+
+    /// Returns when what was committed before survives a power cut. Files are removed only then.
+    package func persist() async throws { try await store.sync() }
+
+    /// Whether a file must stay, because the quarantine could not hold all of its bad lines.
+    package func mustStay(_ file: [UInt8]) -> Bool { store.mustStay(file) }
+
+    /// Makes all that was taken since the last commit durable, together with `progress`.
+    package func commit(_ progress: SpoolProgress) async throws {
+        try await commit(progress, remembering: [:])
+    }
+
+    /// Makes all that was taken since the last commit durable, together with `progress` and further rows of
+    /// the queue's memory. The commit ends before anything suspends, so that lines taken meanwhile belong to
+    /// the next one.
+    ///
+    /// - Throws: if the agent stops, or the store is closed. Every later commit then throws as well.
+    package func commit(_ progress: SpoolProgress, remembering memory: [String: [UInt8]]) async throws {
+        var commit = takeCommit()
+        commit.progress = progress
+        commit.memory.merge(memory.merging(progress.memory) { _, new in new }.mapValues { $0 }) { _, new in
+            new
+        }
+        let newCalls = calls.takeNew()
+        do {
+            try await committer.commit(commit)
+            calls.start(newCalls)
+        } catch {
+            // Their events are read again after the next start, and ask again. Without this the row of a stop
+            // (`takeLeftCalls`) would hold these calls, too, and each would be made twice.
+            calls.forget(newCalls)
+            throw error
+        }
+    }
+
+    /// Ends the present commit and returns it with all that must be durable with its events.
+    func takeCommit() -> Commit {
+        var commit = chunks.takeCommit()
+        commit.memory.merge(calls.takeMemory()) { _, new in new }
+        commit.memory.merge(accepted?.takeMemory() ?? [:]) { _, new in new }
+        // The memory of pass and engine (names of the day, sessions, throttles, data layers) is stored with
+        // the spool's commits only: it must not be ahead of the spool's checkpoint.
+        if kind == .spool {
+            let rules = rules
+            let ofPass = pass.takeMemory { rules?.engine.hiddenMemory(of: $0) ?? (false, false) }
+            commit.memory.merge(ofPass) { _, new in new }
+            if let rules {
+                commit.memory.merge(rules.engine.takeMemory()) { _, new in new }
+            }
+        }
+        publish(commit)
+        return commit
+    }
+
+    /// Publishes the counts as of a commit, and logs what is due.
+    private func publish(_ commit: Commit) {
+        reports.report(commit.quarantined, pass.counts, at: time.bootTime)
+        if let found = schemas.takeReport(at: time.bootTime) {
+            reports.reportUnfit(found.count, event: found.name, found.text)
+        }
+        rules?.publish()
+        figures.update {
+            $0.events = pass.counts
+            $0.names = pass.nameCounts
+            $0.apps = apps
+            $0.schemas = schemas.counts
+            for record in commit.quarantined { $0.quarantined[record.reason, default: 0] += 1 }
+        }
+    }
+
+    /// Calls of functions that are left after the last commit at a stop, for one more row of memory. Without
+    /// it, calls that were answered since that commit are made again.
+    package func takeLeftCalls() -> [String: [UInt8]?] {
+        // The events of new calls are not durable and are read again, with their calls.
+        calls.forget(calls.takeNew())
+        return calls.takeMemory()
+    }
+
+    /// Forgets data layers and sessions in which something is found. Commits that began before may still
+    /// store them; `whenSettled` says when they are over.
+    package func forget(_ isFound: ([UInt8]) -> Bool) {
+        rules?.engine.forgetLayers(isFound)
+        pass.forgetSessions(isFound)
+    }
+
+    /// Tells the intake, on the reader's loop, that the queue has published a change.
+    package func queueChanged() { committer.queueChanged() }
+
+    /// Ends waiting for room. Commits that do not fit throw, and what they held is read again after the next
+    /// start.
+    package func stopWaiting() { committer.stopWaiting() }
 }

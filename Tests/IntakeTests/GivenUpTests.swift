@@ -37,7 +37,7 @@ private final class FullStore: CommitStore {
 }
 
 /// An intake on a loop of its own.
-private actor Committer {
+private actor CommittingIntake {
     let loop: EventLoop
     private let intake: Intake
 
@@ -72,13 +72,13 @@ struct GivenUpTests {
         try loop.start()
         defer { loop.stop() }
         let store = FullStore()
-        let committer = Committer(store, on: loop, time: ManualTime())
+        let committer = CommittingIntake(store, on: loop, time: ManualTime())
         let first = Task { try await committer.commit(upTo: 100) }
         #expect(await eventually { store.asked.withLock { $0 } == 1 })
         await committer.stopWaiting()
-        await #expect(throws: Intake.GivenUp.self) { try await first.value }
+        await #expect(throws: Committer.GivenUp.self) { try await first.value }
         store.isFull.withLock { $0 = false }
-        await #expect(throws: Intake.GivenUp.self) { try await committer.commit(upTo: 200) }
+        await #expect(throws: Committer.GivenUp.self) { try await committer.commit(upTo: 200) }
         #expect(store.stored.withLock { $0 } == [])
     }
 
@@ -87,9 +87,9 @@ struct GivenUpTests {
         let loop = try EventLoop(name: "reader")
         try loop.start()
         defer { loop.stop() }
-        let committer = Committer(FullStore(), on: loop, time: ManualTime())
+        let committer = CommittingIntake(FullStore(), on: loop, time: ManualTime())
         await committer.stopWaiting()
-        await #expect(throws: Intake.GivenUp.self) { try await committer.commit(upTo: 100) }
+        await #expect(throws: Committer.GivenUp.self) { try await committer.commit(upTo: 100) }
     }
 
     @Test("room that appears between the answer and the wait is noticed", .timeLimit(.minutes(1)))
@@ -100,7 +100,7 @@ struct GivenUpTests {
         let store = FullStore()
         store.isFull.withLock { $0 = false }
         store.isLate.withLock { $0 = 2 }
-        try await Committer(store, on: loop, time: ManualTime()).commit(upTo: 100)
+        try await CommittingIntake(store, on: loop, time: ManualTime()).commit(upTo: 100)
         #expect(store.stored.withLock { $0 } == [100])
     }
 }

@@ -152,28 +152,24 @@ package actor Backfill: LoopActor {
 
     /// Returns once there is no obstacle; throws `later` after about a second, so that the request does not
     /// hang.
-    private func wait(for obstacle: () -> String?) async throws(IntakeError) {
+    private func wait(for obstacle: () async throws(IntakeError) -> String?) async throws(IntakeError) {
         var looks = 0
         while true {
             guard !isStopping else {
                 throw IntakeError(
                     .stopping, "the agent is stopping; the same command resumes where this one ended")
             }
-            guard let found = obstacle() else { return }
+            guard let found = try await obstacle() else { return }
             guard looks < Backfill.looks else { throw IntakeError(.later, found) }
             looks += 1
-            await pause()
+            await withCheckedContinuation { continuation in
+                _ = loop.after(Backfill.look) { continuation.resume() }
+            }
         }
     }
 
     /// Number of waiting calls from which a piece waits.
     private static let mostCalls = 32
-
-    private func pause() async {
-        await withCheckedContinuation { continuation in
-            _ = loop.after(Backfill.look) { continuation.resume() }
-        }
-    }
 
     /// Stores a piece and its place in one transaction.
     private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> IntakeLedger {
@@ -196,30 +192,23 @@ package actor Backfill: LoopActor {
         if let forgotten {
             commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten)
         }
-        for _ in 0..<Backfill.looks {
-            let result: StoreResult
-            do {
-                result = try await store.store(commit)
-            } catch {
-                throw IntakeError(storing: error)
-            }
-            switch result {
-            case .wait: await pause()
-            case .stored(let refused):
-                isStored = true
-                places[piece.key] = place
-                if let forgotten {
-                    places[forgotten] = nil
-                }
-                var result = IntakeLedger()
-                result.read = commit.read
-                result.refused = commit.refused + refused
-                result.quarantined = commit.quarantined.count { $0.reason != .refused }
-                result.accepted = result.read - result.refused - result.quarantined
-                return result
-            }
+        var refused = 0
+        try await wait { () throws(IntakeError) in
+            guard let found = try await store.storeOnce(commit) else { return "the queue has no room now" }
+            refused = found
+            return nil
         }
-        throw IntakeError(.later, "the queue has no room now")
+        isStored = true
+        places[piece.key] = place
+        if let forgotten {
+            places[forgotten] = nil
+        }
+        var result = IntakeLedger()
+        result.read = commit.read
+        result.refused = commit.refused + refused
+        result.quarantined = commit.quarantined.count { $0.reason != .refused }
+        result.accepted = result.read - result.refused - result.quarantined
+        return result
     }
 
     /// Makes a commit of a piece: of its lines, or of one record for the quarantine.

@@ -225,13 +225,7 @@ package actor Rereader: LoopActor {
         mark(&commit, done)
         var isStored = false
         defer { if isStored { calls.start(made) } else { calls.forget(made) } }
-        do {
-            if case .stored = try await store.store(commit) {
-                isStored = true
-            }
-        } catch {
-            throw IntakeError(storing: error)
-        }
+        isStored = try await store.storeOnce(commit) != nil
         guard isStored else { throw IntakeError(.full, "the queue has no room; try again later") }
         defer { done = [] }
         return done.count

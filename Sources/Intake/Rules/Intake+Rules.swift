@@ -6,38 +6,9 @@ package import Spool
 
 /// Events that containers' rules may concern.
 extension Intake {
-    /// What an event waits for that the rules did not let through.
-    enum Obstacle {
-        /// The answer of a function, or a free place to ask it.
-        case question
-        /// Calls of functions that tags asked for: too many of the app wait.
-        case fullCalls
-        /// A document of a container that must rule events of this app: without it, nothing says what to
-        /// hide.
-        case document
-    }
-
-    /// Calls `resume` once the lines that the last `take` did not accept can be offered again. Returns false,
-    /// without keeping `resume`, if a commit must come first.
-    package func park(_ resume: @escaping () -> Void) -> Bool {
-        switch obstacle {
-        case .question?: rules?.whenAnswered(resume)
-        // Calls are made only once a commit holds them. With new ones pending, room comes after that commit
-        // only.
-        case .fullCalls? where !calls.hasNew: calls.whenRoom(resume)
-        case .document? where !kind.isOld: rules?.whenPublished(resume)
-        // The owners of old files and of quarantined lines report a missing document themselves, and try
-        // again.
-        case .document?, .fullCalls?, nil: return false
-        }
-        return true
-    }
-
-    /// Notes the obstacle. Always returns false, so that callers can return the result.
-    private func stop(at found: Obstacle) -> Bool {
-        obstacle = found
-        return false
-    }
+    /// Keeps `resume` until the lines that `take` has left can be offered again. Returns false, and forgets
+    /// `resume`, if a commit comes first.
+    package func park(_ resume: @escaping () -> Void) -> Bool { gate.park(resume) }
 
     /// Takes whole lines, and waits for the rules meanwhile. Returns the number of bytes taken; it is less
     /// than all if a commit comes first.
@@ -65,9 +36,9 @@ extension Intake {
     /// in quarantined lines are passed over: the layer describes the present.
     func push(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String, at now: Timestamp) -> Bool {
         guard kind == .spool else { return true }
-        guard !calls.isFull(for: app) else { return stop(at: .fullCalls) }
-        if case .needs = rules.push(line, app: app, at: now) { return stop(at: .question) }
-        calls.add(rules.engine.calls, of: app)
+        guard gate.mayCall(app) else { return false }
+        if case .needs = rules.push(line, app: app, at: now) { return gate.stop(at: .question) }
+        gate.calls.add(rules.engine.calls, of: app)
         return true
     }
 
@@ -81,14 +52,14 @@ extension Intake {
         _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
         at now: Timestamp
     ) -> Bool {
-        guard !calls.isFull(for: source.app) else { return stop(at: .fullCalls) }
+        guard gate.mayCall(source.app) else { return false }
         scratch.removeAll(keepingCapacity: 1 << 20)
         pass.write(into: &scratch)
         let fate = rules.apply(
             to: scratch.bytes, app: source.app, file: source.path,
             priority: isBackfill ? .normal : verdict.priority, at: now,
             largest: min(settings.largestEvent, settings.commitBytes), isOld: kind.isOld)
-        if case .needs = fate { return stop(at: .question) }
+        if case .needs = fate { return gate.stop(at: .question) }
         put(fate, rules, verdict.eventTime, place, source, offset, at: now)
         return true
     }
@@ -100,79 +71,39 @@ extension Intake {
         _ offset: Int64, at now: Timestamp
     ) {
         if fate == .tooLarge { return keepMadeTooLarge(rules, source, offset) }
-        pending.read += 1
-        calls.add(rules.engine.calls, of: source.app)
+        chunks.countRead()
+        gate.calls.add(rules.engine.calls, of: source.app)
         let priority = isBackfill ? .normal : rules.engine.priority
-        let place = rules.engine.destinations.map { self.place(of: $0, else: place) } ?? place
-        let route = routes[place]
+        var place = place
+        if let named = rules.engine.destinations {
+            if let found = chunks.place(of: named, else: place) {
+                place = found
+            } else {
+                rules.engine.note(.unknownDestination)
+            }
+        }
+        let route = chunks.routes[place]
         if case .discarded(let reason) = fate {
-            return countNotStored(.discarded(reason: reason), priority, to: route.destinations)
+            return chunks.count(.discarded(reason: reason), priority, to: route.destinations)
         }
         guard !route.destinations.isEmpty else {
-            return countNotStored(.discarded(reason: "no_destination"), priority, to: route.destinations)
+            return chunks.count(.discarded(reason: "no_destination"), priority, to: route.destinations)
         }
         put(rules.engine.line, place, priority, source, offset, eventTime, at: now)
     }
 
-    /// Puts a line into its chunk. The chunk is closed before if it has no room for the line, and afterwards
-    /// if it is full.
+    /// Puts a line into its chunk, and shows it to the audience.
     func put(
         _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ source: SpoolSource,
-        _ offset: Int64,
-        _ eventTime: Timestamp, at now: Timestamp
+        _ offset: Int64, _ eventTime: Timestamp, at now: Timestamp
     ) {
-        let route = routes[place]
-        let chunk = open[place][priority == .critical ? 1 : 0]
-        if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty {
-            close(chunk, route, isFull: true)
-        }
-        chunk.turn(to: source)
-        let begin = chunk.lines.count
-        chunk.lines.append(line)
-        if tap?.isWatched == true {
-            show(chunk, from: begin, of: source.app, priority)
-        }
-        chunk.count(eventTime: isBackfill ? now : eventTime, acceptedAt: now, at: offset)
-        if chunk.events == route.chunks.events || chunk.lines.count >= route.chunks.bytes {
-            close(chunk, route, isFull: true)
-        }
-    }
-
-    /// Index of the route to the destinations that a tag has named; the configured route if none of them is
-    /// configured.
-    private func place(of names: [String], else standard: Int) -> Int {
-        let way = ShippedWay(names: names, standard: standard)
-        let known = shipped[way] ?? findPlace(of: way)
-        if known < 0 {
-            rules?.engine.note(.unknownDestination)
-        }
-        return known < 0 ? standard : known
-    }
-
-    /// Finds or adds the route; -1 if none of its destinations is configured.
-    private func findPlace(of way: ShippedWay) -> Int {
-        var route = settings.table.route(to: way.names)
-        route.deadlines = routes[way.standard].deadlines
-        var place = routes.firstIndex(of: route) ?? routes.count
-        if route.destinations.isEmpty {
-            place = -1
-        } else if place == routes.count {
-            // Documents name the sets of destinations. Without a bound, the open chunks of these routes would
-            // fill the memory.
-            if routes.count >= settings.routes.count + Intake.mostShipped {
-                closeAll()
-                routes = settings.routes
-                shipped = [:]
-                open.removeSubrange(routes.count...)
-                place = routes.count
+        chunks.put(
+            line, on: place, priority, from: source, at: offset, eventTime: isBackfill ? now : eventTime,
+            acceptedAt: now
+        ) { chunk, begin in
+            if tap?.isWatched == true {
+                show(chunk, from: begin, of: source.app, priority)
             }
-            routes.append(route)
-            open.append(openChunks())
         }
-        shipped[way] = place
-        return place
     }
-
-    /// Most routes that tags add; with more, all of them are closed and found again.
-    private static let mostShipped = 64
 }
