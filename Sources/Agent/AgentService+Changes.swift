@@ -175,9 +175,11 @@ extension AgentService {
         for name in intake.events.apps.keys { intake.events.apps[name]?.isJournal = false }
         intake.events.session.mode = .off
         let gate = BackfillGate(depths: settings.backfillDepths, unread: Int64(settings.spool.maxEventSize))
-        return Backfill.Options(intake: intake, maxEventSize: settings.spool.maxEventSize) {
+        var options = Backfill.Options(intake: intake, maxEventSize: settings.spool.maxEventSize) {
             gate.obstacle(queue.snapshot, reader.figures, to: $0)
         }
+        options.encodings = settings.apps.compactMapValues(\.encoding)
+        return options
     }
 
     /// Gives all intakes the settings in force.

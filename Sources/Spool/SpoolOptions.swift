@@ -51,6 +51,9 @@ public struct SpoolOptions: Sendable, Equatable {
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default
     /// false.
     public var joinsText = false
+    /// The encoding of files of the place; nil, the default, for UTF-8. A byte order mark of UTF-16 is
+    /// recognised without it.
+    public var encoding: FileEncoding?
     /// How a record of several lines begins; nil, the default, if each line is a record.
     public var recordStart: RecordStart?
     /// What to do with a file once all its events are queued. Default `delete`.

@@ -217,6 +217,24 @@ struct StartupCheckTests {
             ])
     }
 
+    @Test("an encoding that is unknown, of no file in place, or of a container's runtime is refused")
+    func encodings() throws {
+        _ = try write("logs/app.log", "")
+        let read = "[apps.web]\nread = ['\(root)/logs/*.log']\n"
+        for encoding in ["utf-16le", "utf-16be", "latin1"] {
+            #expect(try problems(read + "encoding = '\(encoding)'\n").map(\.text) == [])
+        }
+        #expect(throws: (any Error).self) { try problems(read + "encoding = 'utf-16'\n") }
+        #expect(
+            try problems("[apps.web]\nencoding = 'latin1'\n").map(\.message) == [
+                "apps.web.encoding is for files that are read in place: set read"
+            ])
+        #expect(
+            try problems(read + "encoding = 'latin1'\nformat = 'cri'\n").map(\.message) == [
+                "apps.web.encoding latin1 does not go with format = \"cri\", which is UTF-8"
+            ])
+    }
+
     @Test("two destinations with one file are refused")
     func fault22_sharedFile() throws {
         symlink("\(root)/one", "\(root)/alias")

@@ -15,6 +15,7 @@ extension ControlRoutes {
                     "place": JSONValue(state.place), "piece_bytes": .integer(state.pieceBytes),
                     "max_event_size": .integer(state.maxEventSize),
                     "format": JSONValue(state.format?.rawValue),
+                    "encoding": JSONValue(state.encoding?.rawValue),
                 ])
             }
         }

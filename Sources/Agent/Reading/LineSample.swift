@@ -113,6 +113,9 @@ public struct LineSample: Sendable {
             throw AgentError(
                 .io, "\(path) cannot be read: \(error); up to \(LineSample.longest >> 20) MiB are read")
         }
+        if !isSpool {
+            bytes = FileText.decoded(bytes, place.flatMap { settings.apps[$0.app]?.encoding })
+        }
         if bytes.last != 0x0A {
             bytes.append(0x0A)
         }

@@ -45,6 +45,7 @@ extension Settings {
             // Files that are read in place belong to somebody else and are never removed.
             options.afterRead = .keep
             options.format = apps[place.app]?.format
+            options.encoding = apps[place.app]?.encoding
             options.joinsText = apps[place.app]?.text == .blocks
             options.recordStart = apps[place.app]?.textFormat.format?.recordStart
             return options
@@ -108,6 +109,9 @@ extension Settings {
             guard let patterns = section.read else {
                 if section.exclude != nil { return ("apps.\(app).exclude", "has no effect without read") }
                 if section.since != nil { return ("apps.\(app).since", "has no effect without read") }
+                if section.encoding != nil {
+                    return ("apps.\(app).encoding", "is for files that are read in place: set read")
+                }
                 if section.filePath != nil { return ("apps.\(app).file_path", "has no effect without read") }
                 // In the spool a block can end between two lines of a record, which would then be two
                 // records.
@@ -115,6 +119,12 @@ extension Settings {
                     return ("apps.\(app).format", "is for files that are read in place: set read")
                 }
                 continue
+            }
+            if let encoding = section.encoding, let format = section.format {
+                return (
+                    "apps.\(app).encoding",
+                    "\(encoding.rawValue) does not go with format = \"\(format.rawValue)\", which is UTF-8"
+                )
             }
             for pattern in patterns {
                 if let mistake = ReadPlace.mistake(pattern) { return ("apps.\(app).read", mistake) }

@@ -9,6 +9,8 @@ public struct AppSettings: SettingsSection {
     package var exclude: [String]?
     /// What is read of files that exist already; nil is `beginning`.
     package var since: ReadStart?
+    /// The encoding of the files, if not UTF-8.
+    package var encoding: FileEncoding?
     /// Whether records have their file's path.
     package var filePath: Bool?
     /// The journal, if it is read for this app.
@@ -92,6 +94,10 @@ public struct AppSettings: SettingsSection {
                 "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
                     + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
                 example: "\"now\"", restart: true),
+            .setting(
+                "encoding", \.encoding, optional: .choice,
+                "The encoding of files that are not UTF-8. A byte order mark of UTF-16 is recognised without it.",
+                example: "\"latin1\"", restart: true),
             .setting(
                 "file_path", \.filePath, optional: .boolean,
                 "false leaves the file's path out of records that were read in place, the member log.file.path.",

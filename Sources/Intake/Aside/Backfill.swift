@@ -16,6 +16,8 @@ package actor Backfill: LoopActor {
         package var intake: IntakeSettings
         /// Longest event, in bytes.
         package var maxEventSize: Int
+        /// Encodings of the apps' files, where they are set.
+        package var encodings: [String: FileEncoding] = [:]
         /// What must be sent first, as a text for a person; nil if nothing. Depends on the destinations of
         /// the old events.
         package var obstacle: @Sendable ([DestinationName]) -> String?
@@ -101,16 +103,20 @@ package actor Backfill: LoopActor {
     package func stop() { isStopping = true }
 
     /// What the sender needs to know of a file: the place up to which it was taken (nil if nothing was), the
-    /// most bytes of lines in the next piece (a single event may be larger), the most bytes of an event, and
-    /// the format in which the app's lines are wrapped.
+    /// most bytes of lines in the next piece (a single event may be larger), the most bytes of an event,
+    /// the format in which the app's lines are wrapped, and the encoding of its files.
     package func state(
         of key: String, app: String? = nil
-    ) async -> (place: String?, pieceBytes: Int, maxEventSize: Int, format: LineFormat?) {
+    ) async -> (
+        place: String?, pieceBytes: Int, maxEventSize: Int, format: LineFormat?, encoding: FileEncoding?
+    ) {
         let options = await options()
         let format = app.flatMap { options.intake.events.apps[$0]?.format }
         // Small in a small queue: a piece must fit, together with the members that are added to its events.
         return (
-            places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize, format
+            places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize,
+            format,
+            app.flatMap { options.encodings[$0] }
         )
     }
 

@@ -51,7 +51,9 @@ final class PackedLines {
     private let longest: Int
     private let decompressor: StreamDecompressor
     /// The buffer for unpacked bytes: room for a line of the longest length and its LF.
-    private let storage: UnsafeMutableRawBufferPointer
+    private var storage: UnsafeMutableRawBufferPointer
+    /// How the content is decoded; nil if its bytes are always handed over as they are.
+    private var decoding: Decoding?
     /// Bytes of the file that were read last.
     private var input: [UInt8] = []
     /// Offset in `input` of the first byte that was not unpacked.
@@ -82,17 +84,68 @@ final class PackedLines {
 
     deinit { storage.deallocate() }
 
+    /// How a content is decoded that may have another encoding than UTF-8.
+    private struct Decoding {
+        /// The encoding that is set.
+        let encoding: FileEncoding?
+        /// The encoding that the first bytes show.
+        var script = FileScript.unknown
+        /// The text of the unpacked bytes that were not taken; nil for UTF-8.
+        var block: DecodedBlock?
+    }
+
+    /// Has the content decoded: `lines` is UTF-8 then, while `offset` counts the content's own bytes. To be
+    /// called before the first piece.
+    func decode(by encoding: FileEncoding?) { decoding = Decoding(encoding: encoding) }
+
     /// The bytes that were unpacked and not taken.
-    var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: storage[start..<(start + count)]) }
+    var unpacked: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: storage[start..<(start + count)])
+    }
+
+    /// The same as UTF-8.
+    var lines: UnsafeRawBufferPointer { decoding?.block?.text ?? unpacked }
+
+    /// Whether `lines` has the content's own bytes.
+    var isPlain: Bool { decoding?.block == nil }
 
     /// Bytes of the file that were unpacked.
     var inputPosition: Int64 { position - Int64(input.count - inputStart) }
 
     /// Removes bytes from the front of `lines`.
     func take(_ taken: Int) {
-        start += taken
-        count -= taken
-        offset += Int64(taken)
+        let bytes = decoding?.block?.use(taken) ?? taken
+        start += bytes
+        count -= bytes
+        offset += Int64(bytes)
+    }
+
+    /// Removes bytes from the front of `unpacked`, up to the end of a line.
+    func skip(_ bytes: Int) {
+        start += bytes
+        count -= bytes
+        offset += Int64(bytes)
+        decode()
+    }
+
+    /// Decodes what was unpacked, if the content has another encoding.
+    private func decode() {
+        guard let decoding else { return }
+        if decoding.script == .unknown {
+            guard count >= 2 || end != nil else { return }
+            self.decoding?.script = FileScript(FileDecoder(head: unpacked, decoding.encoding))
+        }
+        guard let decoder = self.decoding?.script.decoder else { return }
+        let room = decoder.length(beyond: longest) + 1
+        if storage.count < room {
+            let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 16)
+            larger.copyMemory(from: unpacked)
+            storage.deallocate()
+            storage = larger
+            start = 0
+        }
+        self.decoding?.block = DecodedBlock(
+            unpacked, by: decoder, isBeginning: offset == 0, isWhole: end != nil)
     }
 
     /// The next piece of the unpacked bytes.
@@ -102,6 +155,8 @@ final class PackedLines {
     ///   - format: the format that wraps the lines. A record of several lines is not cut unless it exceeds
     ///     the longest line.
     func next(atMost limit: Int = .max, in format: LineFormat? = nil) -> Piece {
+        let lines = self.lines
+        let count = lines.count
         let feed = LineCutter.firstLineFeed(in: lines)
         if skipped == nil {
             let most = UnsafeRawBufferPointer(rebasing: lines.prefix(max(limit, 1)))
@@ -118,7 +173,7 @@ final class PackedLines {
                 guard let end else { return .more }
                 guard end == .whole, count > 0 else { return .end(end) }
                 seal()
-                return .lines(count)
+                return .lines(self.lines.count)
             }
             skipped = Rest(
                 offset: offset, length: 0,
@@ -141,6 +196,9 @@ final class PackedLines {
 
     /// Appends an LF to a last line without one.
     private func seal() {
+        if let block = decoding?.block {
+            return block.seal()
+        }
         if start + count == storage.count {
             moveToFront()
         }
@@ -183,6 +241,7 @@ final class PackedLines {
                 end = .broken(error.message)
             }
         }
+        decode()
     }
 
     /// Moves the bytes that were not taken to the beginning of the buffer, to make room behind them.

@@ -158,7 +158,7 @@ struct DropReader {
         // After a restart or a second try the archive is unpacked from its beginning; skip what was taken
         // before.
         guard let archive, archive.offset < taken.offset else { return }
-        archive.take(Int(min(Int64(archive.lines.count), taken.offset - archive.offset)))
+        archive.skip(Int(min(Int64(archive.unpacked.count), taken.offset - archive.offset)))
         if archive.offset < taken.offset, archive.end == nil {
             turn = .over
         }
@@ -190,10 +190,20 @@ struct DropReader {
     /// Hands over lines of an archive. False if not all were taken.
     private mutating func handLines(_ offer: (UnsafeRawBufferPointer, Int64) -> Int) -> Bool {
         guard let archive else { return true }
-        let accepted = offer(UnsafeRawBufferPointer(rebasing: archive.lines[..<lineBytes]), archive.offset)
-        archive.take(accepted)
+        var left = lineBytes
+        var isTaken = true
+        while isTaken, left > 0 {
+            let lines = UnsafeRawBufferPointer(rebasing: archive.lines[..<left])
+            // The sink counts the places of lines from that of the first in the bytes that it gets, so
+            // lines of another encoding go one by one.
+            let count = archive.isPlain ? left : (LineCutter.firstLineFeed(in: lines) ?? left - 1) + 1
+            let accepted = offer(UnsafeRawBufferPointer(rebasing: lines[..<count]), archive.offset)
+            archive.take(accepted)
+            left -= accepted
+            isTaken = accepted == count
+        }
         tookLines(of: archive)
-        return accepted == lineBytes
+        return isTaken
     }
 
     /// Moves the position behind the lines that were taken, and ends the turn, which takes one run of lines.

@@ -220,6 +220,8 @@ extension AppendFile {
         var scanned: Int64 = 0
         /// Whether lines of text at the end wait for more lines of their record.
         var holdsText = false
+        /// The encoding of the content; asked for again once the file has been at rest.
+        var script = FileScript.unknown
         /// Whether the file got its first bytes after it was judged to be no copy while empty.
         var beganLate = false
         /// Length before a truncation that cut unread bytes; 0 if there was none.

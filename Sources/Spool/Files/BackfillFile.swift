@@ -72,6 +72,10 @@ public final class BackfillFile {
     /// Bytes of the file that were used, approximately; for a progress display.
     public var position: Int64 { compression == .none ? packed.offset : packed.inputPosition }
 
+    /// Has the content decoded to UTF-8, by this encoding or by a byte order mark of UTF-16. To be called
+    /// before the first piece is read.
+    public func decode(_ encoding: FileEncoding?) { packed.decode(by: encoding) }
+
     /// Sets the position at which reading begins: behind the pieces that an earlier run has handed over.
     ///
     /// - Parameter place: the `end` of the last piece that was taken; nil for the beginning.
@@ -97,11 +101,16 @@ public final class BackfillFile {
                 isFinished = true
                 return true
             }
-            while packed.offset < offset, packed.end == nil || !packed.lines.isEmpty {
+            // A position in lines counts the content's own bytes, one in a JSON text those of the text.
+            var reached = Int64(0)
+            while reached < offset, packed.end == nil || !packed.lines.isEmpty {
                 if packed.lines.isEmpty {
                     try packed.fill(from: descriptor.raw)
                 }
-                packed.take(Int(min(Int64(packed.lines.count), offset - packed.offset)))
+                let count = isText ? packed.lines.count : packed.unpacked.count
+                let step = Int(min(Int64(count), offset - reached))
+                isText ? packed.take(step) : packed.skip(step)
+                reached += Int64(step)
             }
         } catch {
             throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)

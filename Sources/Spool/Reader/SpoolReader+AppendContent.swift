@@ -107,7 +107,7 @@ extension SpoolReader {
         if file.scanned >= lineToSearch { return try searchLineEnd(of: file, descriptor) }
         file.scanned = 0
 
-        let buffer = takeBuffer()
+        let buffer = takeBuffer(for: file.script.decoder)
         // While the read position is near the beginning, read from the beginning: the fingerprint must cover
         // the same content as the lines. Otherwise read the bytes before the position that its mark covers.
         let before = file.taken.offset <= Fingerprint.longest ? Int(file.taken.offset) : file.taken.covered
@@ -128,7 +128,13 @@ extension SpoolReader {
             streams.cutOff(file, from: max(file.cutTo, file.taken.offset))
             tellCutOffs()
         }
-        return try takeBlock(of: file, in: buffer, before..<count, isEnd: count < room.count, descriptor)
+        let isEnd = count < room.count
+        if let decoder = try decoder(
+            of: file, descriptor, head: Int64(before) == file.taken.offset ? buffer[..<count] : nil)
+        {
+            return try takeBlock(of: file, by: decoder, in: buffer, before..<count, isEnd: isEnd, descriptor)
+        }
+        return try takeBlock(of: file, in: buffer, before..<count, isEnd: isEnd, descriptor)
     }
 
     /// Cuts the block in the buffer into pieces and hands them over. True if there may be more to read.
@@ -195,6 +201,130 @@ extension SpoolReader {
         return true
     }
 
+    // MARK: Other encodings
+    //
+    // Lines are cut and handed over as UTF-8; all positions are those of the file's own bytes.
+
+    /// The decoder of a file that is read in place; nil for a file whose bytes are handed over as they are.
+    ///
+    /// - Parameter head: the file's first bytes; nil if they were not read just now.
+    func decoder(
+        of file: AppendFile, _ descriptor: Int32, head: Slice<UnsafeMutableRawBufferPointer>? = nil
+    ) throws(SystemError) -> FileDecoder? {
+        guard options.place != nil else { return nil }
+        if let head {
+            file.script = FileScript(
+                FileDecoder(head: UnsafeRawBufferPointer(rebasing: head), options.encoding))
+        } else if file.script == .unknown {
+            let head = try FileSystem.bytes(of: descriptor, at: 0, count: 2)
+            file.script = FileScript(head.withUnsafeBytes { FileDecoder(head: $0, options.encoding) })
+        }
+        return file.script.decoder
+    }
+
+    /// As `takeBlock` for UTF-8.
+    private func takeBlock(
+        of file: AppendFile, by decoder: FileDecoder, in buffer: UnsafeMutableRawBufferPointer,
+        _ range: Range<Int>, isEnd: Bool, _ descriptor: Int32
+    ) throws(SystemError) -> Bool {
+        let raw = UnsafeRawBufferPointer(rebasing: buffer[range])
+        let block = DecodedBlock(
+            raw, by: decoder, isBeginning: file.taken.offset == 0, isWhole: isEnd && file.isSealed)
+        if block.text.isEmpty, isEnd, file.isSealed {
+            // Only a byte order mark is left.
+            try advance(file, by: raw.count, in: buffer, at: range.lowerBound, descriptor)
+        }
+        for _ in 0..<SpoolReader.mostPieces where !block.text.isEmpty {
+            let begin = file.taken.offset
+            let content = BlockReader.content(of: block.text)
+            let fileContent = block.fileLength(of: content)
+            sawContent(of: file, upTo: begin + Int64(fileContent))
+            var zeros: BlockReader.Zeros?
+            if BlockReader.needsZeros(block.text, content: content) {
+                let rest = UnsafeRawBufferPointer(rebasing: raw[(block.used + fileContent)...])
+                zeros = try self.zeros(in: file, at: begin + Int64(fileContent), rest, descriptor)
+            }
+            let isSilent = now - file.lastChange >= options.textTime
+            let cut = appendFiles.blocks.cut(
+                block.text, content: content, zeros: zeros, isEnd: isEnd,
+                BlockReader.Ending(isSealed: file.isSealed, isSilent: isSilent))
+            let place = range.lowerBound + block.used
+            guard try take(cut.piece, of: file, block, in: buffer, at: place, descriptor) else {
+                return true
+            }
+            guard cut.goesOn else { return cut.mayHaveMore }
+        }
+        return !block.text.isEmpty || !isEnd
+    }
+
+    /// As `take` for UTF-8.
+    private func take(
+        _ piece: BlockReader.Piece, of file: AppendFile, _ block: DecodedBlock,
+        in buffer: UnsafeMutableRawBufferPointer, at start: Int, _ descriptor: Int32
+    ) throws(SystemError) -> Bool {
+        switch piece {
+        case .lines(let length):
+            let (taken, bytes) = hand(length, of: block, file)
+            try advance(file, by: bytes, in: buffer, at: start, descriptor)
+            return taken == length
+        case .lastLine(let length):
+            let taken = hand(
+                block.sealed(length), from: source(of: file), at: file.taken.offset,
+                resume: resumption(of: file))
+            guard taken > length else { return false }
+            try advance(file, by: block.use(length), in: buffer, at: start, descriptor)
+        case .tooLong(let length):
+            tooLong(
+                "line", Int64(length - 1), from: source(of: file), at: file.taken.offset,
+                content: Array(block.text.prefix(min(length, ObjectSplitter.excerpt))))
+            try advance(file, by: block.use(length), in: buffer, at: start, descriptor)
+        case .endless(let length): file.scanned = Int64(block.fileLength(of: length))
+        case .zeros(let end):
+            block.useZeros(end - file.taken.offset)
+            try passOverZeros(of: file, upTo: end, descriptor)
+        case .open(let length, let hasLines, let holdsText):
+            file.scanned = hasLines ? 0 : Int64(block.fileLength(of: length))
+            file.holdsText = holdsText
+        case .nothing: break
+        }
+        return true
+    }
+
+    /// Hands over whole lines of a block, and marks them as used.
+    ///
+    /// - Returns: how much of the text was taken, and how many bytes of the file that is.
+    private func hand(_ length: Int, of block: DecodedBlock, _ file: AppendFile) -> (text: Int, bytes: Int) {
+        let source = source(of: file)
+        // The sink counts the places of lines from the place of the first in bytes of text. So lines go one
+        // by one, unless several may be a record.
+        let blocks = appendFiles.blocks
+        let isOneByOne = !blocks.joinsText && blocks.recordStart == nil
+        var taken = (text: 0, bytes: 0)
+        while taken.text < length {
+            let rest = UnsafeRawBufferPointer(rebasing: block.text[..<(length - taken.text)])
+            let line = isOneByOne ? (LineCutter.firstLineFeed(in: rest) ?? rest.count - 1) + 1 : rest.count
+            let count = hand(
+                UnsafeRawBufferPointer(rebasing: rest[..<line]), from: source,
+                at: file.taken.offset + Int64(taken.bytes), resume: resumption(of: file))
+            taken.text += count
+            taken.bytes += block.use(count)
+            guard count == line else { return taken }
+        }
+        return taken
+    }
+
+    /// Whether a line is longer than an event may be, whose end was looked for beyond a block.
+    ///
+    /// - Parameter length: its length in the file, without its line feed.
+    private func isTooLong(_ file: AppendFile, _ length: Int64, _ descriptor: Int32) throws(SystemError)
+        -> Bool
+    {
+        guard let decoder = file.script.decoder else { return length > Int64(options.maxEventSize) }
+        guard length < Int64(decoder.length(beyond: options.maxEventSize)) else { return true }
+        let bytes = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: Int(length))
+        return decoder.text(of: bytes).count > options.maxEventSize
+    }
+
     /// Whether bytes from a single read are of one content. If the file is truncated and rewritten during the
     /// read, the kernel may return the old beginning and the new end. Within a page this cannot happen;
     /// otherwise the beginning is read once more and compared.
@@ -215,11 +345,20 @@ extension SpoolReader {
         let buffer = takeBuffer()
         let position = file.taken.offset + file.scanned
         let count = try FileSystem.read(descriptor, into: buffer, at: position)
+        let decoder = file.script.decoder
+        let all = UnsafeRawBufferPointer(rebasing: buffer[..<count])
         // Zeros do not end a line, but those at the end are not counted among its bytes.
-        let zero = LineCutter.first(0, in: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        let zero = decoder == nil ? LineCutter.first(0, in: all) : decoder?.first(0, in: all)
         let block = UnsafeRawBufferPointer(rebasing: buffer[..<(zero ?? count)])
-        guard let feed = LineCutter.firstLineFeed(in: block) else {
-            file.scanned += Int64(block.count)
+        let found = decoder == nil ? LineCutter.firstLineFeed(in: block) : decoder?.first(0x0A, in: block)
+        guard let feed = found else {
+            // Half a unit at the end is read again with its other half.
+            let isHalf = decoder.map { block.count % $0.unit != 0 } ?? false
+            file.scanned += Int64(block.count - (isHalf ? 1 : 0))
+            if isHalf, block.count == 1 {
+                guard file.isSealed else { return false }
+                file.scanned += 1
+            }
             if let zero {
                 let rest = UnsafeRawBufferPointer(rebasing: buffer[zero..<count])
                 switch try zeros(in: file, at: position + Int64(zero), rest, descriptor) {
@@ -235,19 +374,20 @@ extension SpoolReader {
                     return count == buffer.count || (file.isSealed && count > 0)
                 }
             }
-            guard file.scanned > Int64(options.maxEventSize) else {
+            guard try isTooLong(file, file.scanned, descriptor) else {
                 file.scanned = 0
                 return true
             }
-            try skip(file, length: file.scanned, next: position, descriptor)
+            try skip(file, length: file.scanned, next: file.taken.offset + file.scanned, descriptor)
             return false
         }
         let length = file.scanned + Int64(feed)
-        guard length > Int64(options.maxEventSize) else {
+        guard try isTooLong(file, length, descriptor) else {
             file.scanned = 0
             return true
         }
-        try skip(file, length: length, next: position + Int64(feed) + 1, descriptor)
+        let next = position + Int64(feed) + Int64(decoder?.unit ?? 1)
+        try skip(file, length: length, next: next, descriptor)
         return true
     }
 
@@ -260,7 +400,10 @@ extension SpoolReader {
             _ = try findPlace(in: file, descriptor, isRewritten: true)
             return
         }
-        let head = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: ObjectSplitter.excerpt)
+        var head = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: ObjectSplitter.excerpt)
+        if let decoder = file.script.decoder {
+            head = Array(decoder.text(of: head).prefix(ObjectSplitter.excerpt))
+        }
         tooLong("line", length, from: source(of: file), at: file.taken.offset, content: head)
         try took(file, upTo: try mark(at: next, descriptor), descriptor)
     }
@@ -339,16 +482,19 @@ extension SpoolReader {
         guard start < length else { return .end }
         // Look at the last byte first: if the file does not end with zeros, no program has extended it in
         // advance, and the zeros were written like the content behind them.
+        let unit = file.script.decoder?.unit ?? 1
         let isPadded =
             file.padding != nil
-            ? true : try FileSystem.bytes(of: descriptor, at: length - 1, count: 1).first == 0
+            ? true
+            : try FileSystem.bytes(of: descriptor, at: max(0, length - Int64(unit)), count: unit)
+                .allSatisfy { $0 == 0 }
         var known = file.padding?.known ?? start..<start
         let isChanged = known.lowerBound == start && file.padding?.modified != file.modified
         if isChanged || !known.contains(start) {
             known = start..<start
         }
         let found = try findContent(beyond: known.upperBound, upTo: length, descriptor)
-        if let content = found.content {
+        if let content = found.content.map({ file.script.decoder?.start(ofUnitAt: $0) ?? $0 }) {
             guard isPadded, !file.isSealed else { return .content(content) }
             // A program may still fill the zeros before the content, so wait for `sealTime`.
             let gap = file.padding?.gap

@@ -136,7 +136,7 @@ extension SpoolReader {
     /// its last line if that is not whole.
     func passOverHistory(of file: AppendFile) throws(SystemError) {
         guard file.historyEnd > 0, let descriptor = file.descriptor?.raw else { return }
-        let end = try lineEnd(before: file.historyEnd, descriptor)
+        let end = try lineEnd(before: file.historyEnd, descriptor, try decoder(of: file, descriptor))
         file.historyEnd = 0
         guard file.taken.offset == 0, end > 0 else { return }
         let head = try FileSystem.bytes(
@@ -160,12 +160,20 @@ extension SpoolReader {
 
     /// The end of the last whole line before an offset; the offset itself if the line exceeds the longest
     /// event.
-    private func lineEnd(before offset: Int64, _ descriptor: Int32) throws(SystemError) -> Int64 {
-        var end = offset
+    private func lineEnd(
+        before offset: Int64, _ descriptor: Int32, _ decoder: FileDecoder?
+    ) throws(SystemError) -> Int64 {
+        var end = decoder?.start(ofUnitAt: offset) ?? offset
+        let offset = end
         while end > max(0, offset - Int64(options.maxEventSize)) {
             let begin = max(0, end - 65_536)
             let bytes = try FileSystem.bytes(of: descriptor, at: begin, count: Int(end - begin))
-            if let last = bytes.lastIndex(of: 0x0A) { return begin + Int64(last) + 1 }
+            if let decoder {
+                let last = bytes.withUnsafeBytes { decoder.endOfLastLine(in: $0) }
+                if let last { return begin + Int64(last) }
+            } else if let last = bytes.lastIndex(of: 0x0A) {
+                return begin + Int64(last) + 1
+            }
             end = begin
         }
         return end == 0 ? 0 : offset

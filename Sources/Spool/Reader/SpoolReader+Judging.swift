@@ -47,7 +47,7 @@ extension SpoolReader {
         if isKnown, !isListed(near: directory) { return .later(first: nil) }
         let packed = isKnown ? packed(format) : nil
         try packed?.fill(from: descriptor, atMost: SpoolReader.farthestBeginning)
-        let head = packed.map { Array($0.lines.prefix(Fingerprint.longest)) } ?? []
+        let head = packed.map { Array($0.unpacked.prefix(Fingerprint.longest)) } ?? []
         var inquiry = self.streams.inquiry(aboutArchiveIn: directory, of: streams, head: head)
         let answer = try answer(&inquiry, near: directory) { places throws(SystemError) in
             try packed?.sight(at: places, from: descriptor) ?? Sight()
@@ -156,8 +156,10 @@ extension SpoolReader {
         var sight = Sight()
         for place in places {
             let mark = try mark(at: place, descriptor)
-            let border = try FileSystem.bytes(of: descriptor, at: place - 1, count: 2)
-            sight.saw(mark, endsLine: place >= size || border.contains(0x0A))
+            let begin = max(0, place - 2)
+            let before = try FileSystem.bytes(of: descriptor, at: begin, count: Int(place - begin) + 1)
+            let endsLine = Sight.endsLine(before.dropLast(), before.last)
+            sight.saw(mark, endsLine: place >= size || endsLine)
             if place >= size {
                 sight.end = mark
             }
@@ -208,7 +210,12 @@ extension SpoolReader {
     /// A decompressor for a format; nil if it cannot be created, for want of memory.
     func packed(_ format: DropFormat) -> PackedLines? {
         do {
-            return try PackedLines(format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
+            let packed = try PackedLines(
+                format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
+            if options.place != nil {
+                packed.decode(by: options.encoding)
+            }
+            return packed
         } catch {
             complaints.failed()
             log.error("cannot unpack", ["error": error.message])
@@ -245,15 +252,15 @@ extension PackedLines {
         // The last bytes before the current offset, as many as a mark covers.
         var tail: [UInt8] = []
         func pass(_ count: Int) {
-            tail = Array((tail + lines.prefix(count).suffix(Mark.window)).suffix(Mark.window))
-            take(count)
+            tail = Array((tail + unpacked.prefix(count).suffix(Mark.window)).suffix(Mark.window))
+            skip(count)
         }
         for place in places {
-            while offset + Int64(lines.count) <= place, end == nil {
-                pass(Int(min(Int64(lines.count), place - offset)))
+            while offset + Int64(unpacked.count) <= place, end == nil {
+                pass(Int(min(Int64(unpacked.count), place - offset)))
                 try fill(from: descriptor)
             }
-            let whole = offset + Int64(lines.count)
+            let whole = offset + Int64(unpacked.count)
             guard whole >= place else {
                 if end == .whole {
                     sight.end = Mark(offset: whole, hash: 0)
@@ -262,7 +269,8 @@ extension PackedLines {
             }
             pass(Int(place - offset))
             let mark = Mark(offset: place, hash: 0)
-            let endsLine = tail.last == 0x0A || lines.first == 0x0A || lines.isEmpty && end == .whole
+            let endsLine =
+                Sight.endsLine(tail[...], unpacked.first) || unpacked.isEmpty && end == .whole
             let hash = tail.suffix(mark.covered).withUnsafeBytes { ByteHash.of($0) }
             sight.saw(Mark(offset: place, hash: hash), endsLine: endsLine)
         }

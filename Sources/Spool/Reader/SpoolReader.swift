@@ -299,6 +299,13 @@ public actor SpoolReader: LoopActor {
     /// The read buffer; its old content is undefined.
     func takeBuffer() -> UnsafeMutableRawBufferPointer { readBuffer.take(blockSize) }
 
+    /// The read buffer, with room for the longest line of a file in another encoding.
+    func takeBuffer(for decoder: FileDecoder?) -> UnsafeMutableRawBufferPointer {
+        guard let decoder else { return takeBuffer() }
+        let longest = Fingerprint.longest + decoder.length(beyond: options.maxEventSize) + 1
+        return readBuffer.take(max(blockSize, longest))
+    }
+
     /// Frees the read buffer if it was not used lately, or asks again later.
     func releaseBuffer() {
         if readBuffer.releaseIfUnused() {

@@ -36,6 +36,11 @@ struct Sight {
 
     mutating func saw(_ mark: Mark, endsLine: Bool) { places[mark.offset] = (mark, endsLine) }
 
+    /// Whether a line ends between some bytes and the one behind them, in UTF-8 or UTF-16.
+    static func endsLine(_ before: ArraySlice<UInt8>, _ next: UInt8?) -> Bool {
+        before.last == 0x0A || before.suffix(2).elementsEqual([0x0A, 0]) || next == 0x0A
+    }
+
     /// Whether the bytes right before a mark are the same as those that were read.
     func holds(_ mark: Mark) -> Bool { places[mark.offset]?.mark.ends(like: mark) == true }
 

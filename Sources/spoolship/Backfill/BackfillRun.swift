@@ -154,6 +154,7 @@ struct BackfillRun: Sendable {
         var place = state["place"]?.string
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
         file.format = state["format"]?.string.flatMap(LineFormat.init)
+        file.decode(state["encoding"]?.string.flatMap(FileEncoding.init))
         // A file that was rewritten since is read from its beginning.
         let isSame = try orFail(.inputOutput, try file.begin(at: place))
         let isKnown = isSame && place != nil
