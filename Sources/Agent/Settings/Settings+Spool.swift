@@ -55,7 +55,10 @@ extension Settings {
     /// The directories and patterns of `read`, by app. An invalid pattern is reported by `readingMistake`.
     var places: [ReadPlace] {
         apps.sorted { $0.key < $1.key }.flatMap { app, section in
-            ReadPlace.of(app: app, section.read ?? [], excluding: section.exclude ?? []) ?? []
+            ReadPlace.of(
+                app: app, section.read ?? [], excluding: section.exclude ?? [],
+                following: section.follow ?? [])
+                ?? []
         }
     }
 
@@ -108,6 +111,7 @@ extension Settings {
             }
             guard let patterns = section.read else {
                 if section.exclude != nil { return ("apps.\(app).exclude", "has no effect without read") }
+                if section.follow != nil { return ("apps.\(app).follow", "has no effect without read") }
                 if section.since != nil { return ("apps.\(app).since", "has no effect without read") }
                 if section.encoding != nil {
                     return ("apps.\(app).encoding", "is for files that are read in place: set read")
@@ -134,7 +138,10 @@ extension Settings {
                     return ("apps.\(app).exclude", mistake)
                 }
             }
-            let places = ReadPlace.of(app: app, patterns, excluding: section.exclude ?? []) ?? []
+            let places =
+                ReadPlace.of(
+                    app: app, patterns, excluding: section.exclude ?? [], following: section.follow ?? [])
+                ?? []
             for place in places {
                 if let pattern = place.neverRead {
                     return (

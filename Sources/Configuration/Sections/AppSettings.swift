@@ -7,6 +7,8 @@ public struct AppSettings: SettingsSection {
     package var read: [String]?
     /// Patterns of files that `read` leaves out.
     package var exclude: [String]?
+    /// Directories into which symbolic links to files are followed.
+    package var follow: [String]?
     /// What is read of files that exist already; nil is `beginning`.
     package var since: ReadStart?
     /// The encoding of the files, if not UTF-8.
@@ -90,13 +92,20 @@ public struct AppSettings: SettingsSection {
                 "Files that read names and that are left out, with what rotation makes of them.",
                 example: "[\"debug*.log\", \"/var/log/shop/old/**\"]", restart: true),
             .setting(
+                "follow", \.follow,
+                optional: .list(of: .path, unique: true),
+                "Directories into which symbolic links to files are followed,"
+                    + " below the first wildcard of read. Other links are not.",
+                example: "[\"/var/log/pods\"]", restart: true),
+            .setting(
                 "since", \.since, optional: .readStart,
                 "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
                     + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
                 example: "\"now\"", restart: true),
             .setting(
                 "encoding", \.encoding, optional: .choice,
-                "The encoding of files that are not UTF-8. A byte order mark of UTF-16 is recognised without it.",
+                "The encoding of files that are not UTF-8."
+                    + " A byte order mark of UTF-16 is recognised without it.",
                 example: "\"latin1\"", restart: true),
             .setting(
                 "file_path", \.filePath, optional: .boolean,

@@ -8,6 +8,8 @@ struct SpoolWatch {
     var directories: [Int32: SpoolDirectory] = [:]
     /// Append files with a watch of their own, by its number.
     var files: [Int32: AppendFile] = [:]
+    /// Links to files that were followed.
+    var links = FollowedLinks()
     /// Whether file leases are unavailable, for example without CAP_LEASE. Then the kernel cannot be asked
     /// whether a writer has a file open, and nameless files need watches of their own.
     var isWithoutLeases = false

@@ -37,7 +37,8 @@ extension ReadPlace {
                 guard let status = try? FileSystem.status(stream.descriptor, name) else { continue }
                 let below =
                     path.bytes.isEmpty ? name : FileName(path.bytes + [UInt8(ascii: "/")] + name.bytes)
-                if status.isRegular, fits(path, name) || !named(path, name).isEmpty {
+                let isFile = status.isRegular || status.isLink && leadsToFile(name, in: stream.descriptor)
+                if isFile, fits(path, name) || !named(path, name).isEmpty {
                     found.append("\(root)/\(below.text)")
                 }
                 guard status.isDirectory, mayHold(below: below),
@@ -83,6 +84,23 @@ extension ReadPlace {
         }
         return directory.release()
     }
+
+    /// Whether a link is followed to a file.
+    private func leadsToFile(_ name: FileName, in directory: Int32) -> Bool {
+        guard let link = try? FileSystem.openPath(directory, name),
+            let found = try? target(of: link, in: directory), let status = try? FileSystem.status(found.file)
+        else { return false }
+        return status.isRegular
+    }
+
+    /// Opens a directory into which links are followed.
+    static func opened(_ directory: String) throws -> Descriptor {
+        var links = 0
+        return try follow(directory, from: AT_FDCWD, &links, .links)
+    }
+
+    /// Where the path of a directory leads.
+    static func real(_ directory: String) throws -> String { path(of: try opened(directory)) }
 
     private func opened(_ reach: Reach) throws -> Descriptor {
         var links = 0
@@ -152,7 +170,7 @@ extension ReadPlace {
     }
 
     /// The path of an open directory, without links. Without /proc nothing can be opened either.
-    private static func path(of directory: borrowing Descriptor) -> String {
+    static func path(of directory: borrowing Descriptor) -> String {
         RealPath.target(of: FileSystem.selfPath(directory.raw)) ?? ""
     }
 }

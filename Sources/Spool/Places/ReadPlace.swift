@@ -10,6 +10,8 @@ public struct ReadPlace: Sendable, Hashable {
     private(set) var patterns: [PathPattern]
     /// The patterns of files that are left out, of whole paths.
     private(set) var excluded: [PathPattern]
+    /// Directories into which links to files are followed.
+    private(set) var follow: [String] = []
 
     /// The places of an app's patterns, one for each directory. Patterns that can match the same file share a
     /// place, so that the file is read once. A directory and one inside it share a place too, because
@@ -17,10 +19,11 @@ public struct ReadPlace: Sendable, Hashable {
     ///
     /// - Parameter excluded: patterns of files to leave out; a pattern without a slash is compared with file
     ///   names in any directory.
+    /// - Parameter follow: directories into which links to files are followed.
     /// - Returns: nil if a text is not a pattern (`mistake` says why).
-    public static func of(app: String, _ patterns: [String], excluding excluded: [String] = [])
-        -> [ReadPlace]?
-    {
+    public static func of(
+        app: String, _ patterns: [String], excluding excluded: [String] = [], following follow: [String] = []
+    ) -> [ReadPlace]? {
         guard let paths = try? patterns.flatMap({ try PatternText.patterns($0) }),
             let exclusions = try? excluded.flatMap({ try exclusions($0) })
         else { return nil }
@@ -40,6 +43,7 @@ public struct ReadPlace: Sendable, Hashable {
             }
             places.append(place)
         }
+        for index in places.indices { places[index].follow = follow }
         return places
     }
 
@@ -93,6 +97,7 @@ public struct ReadPlace: Sendable, Hashable {
     func moved(to root: String) -> ReadPlace {
         var moved = self
         moved.root = root
+        moved.follow = follow.map { (try? ReadPlace.real($0)) ?? $0 }
         let (old, new) = (ReadPlace.names(in: self.root), ReadPlace.names(in: root).map(ReadPlace.part))
         moved.excluded = excluded.map { pattern in
             guard pattern.parts.count > old.count, zip(pattern.parts, old).allSatisfy({ $0.literal == $1 })
@@ -130,8 +135,11 @@ public struct ReadPlace: Sendable, Hashable {
         func remaining(_ patterns: [PathPattern]) -> [PathPattern] {
             patterns.filter { pattern in !excluded.contains { $0.covers(pattern) } }
         }
+        let mine = remaining(whole)
         let theirs = remaining(other.whole)
-        return remaining(whole).contains { mine in theirs.contains { mine.meets($0) } }
+        // Links of both may lead into one directory: which files they name, their names say.
+        return mine.contains { own in (theirs + other.followedPatterns).contains { own.meets($0) } }
+            || theirs.contains { their in followedPatterns.contains { their.meets($0) } }
     }
 
     /// Whether a file of it may be in that directory, or below it. Links that lead to the directory are
@@ -141,7 +149,7 @@ public struct ReadPlace: Sendable, Hashable {
         guard !excluded.contains(where: { $0.isForAllBelow($0.advanced($0.start, over: names)) }) else {
             return false
         }
-        return whole.contains { $0.advanced($0.start, over: names).mayGoOn }
+        return (whole + followedPatterns).contains { $0.advanced($0.start, over: names).mayGoOn }
     }
 
     /// Whether a path is that of one of its files, before or after rotation.

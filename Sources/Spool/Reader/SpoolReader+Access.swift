@@ -46,6 +46,34 @@ extension SpoolReader {
         return status.links == 1
     }
 
+    /// Opens a name of an append file for its metadata. A link is followed if its file is in a directory of
+    /// `follow`; any other link is opened itself, so that it is refused.
+    func openName(_ name: FileName, in directory: SpoolDirectory, _ raw: Int32) throws(SystemError)
+        -> Descriptor
+    {
+        let looked = try FileSystem.openPath(raw, name)
+        guard let place = options.place, !place.follow.isEmpty, try FileSystem.status(looked).isLink else {
+            return looked
+        }
+        let link = FollowedLinks.Link(directory: directory.path, name: name)
+        do throws(SystemError) {
+            guard let target = try place.target(of: looked, in: raw) else {
+                end(watching.links.gone(link))
+                if let file = directory.files[name] {
+                    displaced(file)
+                }
+                return looked
+            }
+            watch(target, of: link, in: directory)
+            return target.takeFile()
+        } catch {
+            if error.number == ENOENT {
+                end(watching.links.found(link, to: name, in: nil))
+            }
+            throw error
+        }
+    }
+
     /// Gives a claimed entry that turns out to be unreadable its original name back, so that its owner finds
     /// it. A link, FIFO or socket whose original name is taken is removed.
     private func restoreRefused(_ claim: FileName, in directory: SpoolDirectory, _ status: FileStatus) {
@@ -97,7 +125,9 @@ extension SpoolReader {
         switch error.number {
         case ENOENT, ENOTDIR:
             reached(path)
-            if isThere(name, in: directory) {
+            // What a link leads to is looked for with the path of the place.
+            let link = FollowedLinks.Link(directory: directory.path, name: name)
+            if !watching.links.isDangling(link), isThere(name, in: directory) {
                 tryAgain(at: name, in: directory, error)
             }
         case ELOOP: refuse(.symbolicLink, path)

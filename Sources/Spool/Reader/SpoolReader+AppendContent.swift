@@ -78,8 +78,10 @@ extension SpoolReader {
 
     /// Whether a file still has its name although a call has failed with ENOENT.
     func isThere(_ file: AppendFile) -> Bool {
-        guard !file.directory.isGone, let raw = file.directory.descriptor?.raw else { return false }
-        return (try? FileSystem.status(raw, file.name))?.inode == file.trace.inode
+        guard !file.directory.isGone, let raw = file.directory.descriptor?.raw,
+            let looked = try? openName(file.name, in: file.directory, raw)
+        else { return false }
+        return (try? FileSystem.status(looked))?.inode == file.trace.inode
     }
 
     /// Reads the next block. True: there may be more.
@@ -264,9 +266,9 @@ extension SpoolReader {
     ) throws(SystemError) -> Bool {
         switch piece {
         case .lines(let length):
-            let (taken, bytes) = hand(length, of: block, file)
-            try advance(file, by: bytes, in: buffer, at: start, descriptor)
-            return taken == length
+            let taken = hand(length, of: block, file)
+            try advance(file, by: taken.bytes, in: buffer, at: start, descriptor)
+            return taken.text == length
         case .lastLine(let length):
             let taken = hand(
                 block.sealed(length), from: source(of: file), at: file.taken.offset,

@@ -29,7 +29,7 @@ extension SpoolReader {
     ) {
         guard let raw = descriptor(of: directory) else { return }
         do {
-            let looked = try FileSystem.openPath(raw, name)
+            let looked = try openName(name, in: directory, raw)
             let status = try FileSystem.status(looked)
             if let file, try FileID(looked, status) == file.id { return moved(file, to: directory, name) }
             if admit(status, directory, name) {
@@ -62,7 +62,7 @@ extension SpoolReader {
         if let file = streams.files[id] {
             // One of several links: the file keeps the name that it is known by while that leads to it.
             let isOtherLink =
-                options.place != nil && status.links > 1 && file.hasName && file.name != name && isThere(file)
+                mayHaveOtherNames(status) && file.hasName && file.name != name && isThere(file)
             let isMoved = file.directory !== directory || file.name != name || !file.hasName
             if isMoved, !isOtherLink {
                 moved(file, to: directory, name)
@@ -121,6 +121,12 @@ extension SpoolReader {
         if let before {
             warnOfRepeat(of: before, by: file, looked)
         }
+    }
+
+    /// Whether other names may lead to a file that is read in place: hard links, or links that are followed.
+    private func mayHaveOtherNames(_ status: FileStatus) -> Bool {
+        guard let place = options.place else { return false }
+        return status.links > 1 || !place.follow.isEmpty
     }
 
     /// Notes how much of a file is passed over that was there when its pattern was seen for the first time.

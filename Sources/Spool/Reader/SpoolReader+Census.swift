@@ -53,7 +53,8 @@ extension SpoolReader {
         } else if !file.hasName {
             letGoUnread(file)
         } else if let raw = descriptor(of: file.directory),
-            let status = try? FileSystem.status(raw, file.name),
+            let looked = try? openName(file.name, in: file.directory, raw),
+            let status = try? FileSystem.status(looked),
             status.inode == file.trace.inode
         {
             file.see(length: status.size)

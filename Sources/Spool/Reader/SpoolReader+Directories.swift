@@ -98,6 +98,7 @@ extension SpoolReader {
             lostRoot()
         }
         endWatch(of: directory)
+        for watch in watching.links.gone(in: directory.path) { end(watch) }
         openFiles.closed(directory)
         if directory.isPolled {
             watching.polled.removeAll { $0 === directory }
@@ -181,6 +182,7 @@ extension SpoolReader {
         let interval = options.pathInterval.nanosecondsClamped
         let next = (now.nanoseconds + interval / 2) / interval * interval + interval
         schedule(at: BootInstant(nanoseconds: next), .followPath)
+        lookAtLinks()
         guard !root.isAwaited else {
             complain(FileName(""), 0, SpoolReader.silence)
             return publish()

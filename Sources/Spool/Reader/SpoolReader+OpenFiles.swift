@@ -13,7 +13,7 @@ extension SpoolReader {
         guard file.descriptor == nil else { return }
         guard file.hasName else { throw SystemError("open", number: ENOENT) }
         let raw = try reach(file.directory)
-        let looked = try FileSystem.openPath(raw, file.name)
+        let looked = try openName(file.name, in: file.directory, raw)
         let status = try FileSystem.status(looked)
         // Another file has the name by now; inotify has not reported that yet.
         guard status.isRegular, try FileID(looked, status) == file.id else {

@@ -127,7 +127,59 @@ extension SpoolReader {
         guard let watch = directory.watch, let member = watching.member else { return }
         directory.watch = nil
         watching.directories[watch] = nil
+        if !watching.links.isWatched(watch) {
+            member.endWatch(watch)
+        }
+    }
+
+    // MARK: Links that are followed
+
+    /// Watches the directory that the file of a link is in: changes of the file are reported there.
+    func watch(_ target: borrowing LinkTarget, of link: FollowedLinks.Link, in directory: SpoolDirectory) {
+        let path = FileSystem.selfPath(target.directory.raw)
+        let watch = try? watching.member?.watch(path, SpoolReader.mask)
+        if watch == nil {
+            beginPolling(directory)
+        }
+        end(watching.links.found(link, to: target.name, in: watch))
+    }
+
+    /// Ends the watch of a directory to which no link leads any more.
+    func end(_ watch: Int32?) {
+        guard let watch, watching.directories[watch] == nil, let member = watching.member else { return }
         member.endWatch(watch)
+    }
+
+    /// Looks at all links again: no event reports that a link in the middle leads elsewhere, or that the
+    /// directory comes in which the file is.
+    func lookAtLinks() {
+        for link in watching.links.all {
+            if let directory = tree[link.directory] {
+                notice(directory, link.name)
+            }
+        }
+    }
+
+    private func linkGone(_ name: FileName, in directory: SpoolDirectory) {
+        guard !watching.links.isEmpty else { return }
+        end(watching.links.gone(FollowedLinks.Link(directory: directory.path, name: name)))
+    }
+
+    /// Handles a change in a directory to which links lead.
+    private func takeLinked(_ change: Change) {
+        guard change.kind != .watchEnded else { return watching.links.ended(change.watch) }
+        for link in watching.links.links(to: change.name, in: change.watch) {
+            guard let directory = tree[link.directory] else { continue }
+            let file = directory.files[link.name]
+            switch (change.kind, file) {
+            case (.modified, let file?): changed(file)
+            case (.closedByWriter, let file?): closed(file)
+            case (.movedAway, let file?), (.deleted, let file?): displaced(file)
+            case (.attributesChanged, _): permissionsChanged(directory, link.name)
+            case (.overflow, _), (.watchEnded, _), (.movedItself, _), (.other, _): break
+            default: notice(directory, link.name)
+            }
+        }
     }
 
     /// Tries to watch a directory that could not be watched. On success it is no longer polled, and listed
@@ -176,7 +228,7 @@ extension SpoolReader {
         guard let raw = descriptor(of: file.directory) else { return }
         let status: FileStatus
         do {
-            status = try FileSystem.status(raw, file.name)
+            status = try FileSystem.status(try openName(file.name, in: file.directory, raw))
         } catch {
             // A file that is gone is read to its end and closed.
             if error.number == ENOENT, file.descriptor != nil {
@@ -254,6 +306,9 @@ extension SpoolReader {
             return
         }
         if let file = watching.files[change.watch] { return take(change.kind, of: file) }
+        if watching.links.isWatched(change.watch) {
+            takeLinked(change)
+        }
         guard let directory = watching.directories[change.watch] else { return }
         if change.kind == .watchEnded {
             watching.directories[change.watch] = nil
@@ -301,6 +356,7 @@ extension SpoolReader {
         case .created: appeared(directory, name, isComplete: false)
         case .movedHere: arrived(directory, name, from: watching.kernel.origin(change.cookie))
         case .movedAway:
+            linkGone(name, in: directory)
             let file = directory.files[name]
             if let file {
                 displaced(file)
@@ -312,6 +368,7 @@ extension SpoolReader {
             stayingGone(from: directory, name)
             forgetName(name, in: directory)
         case .deleted:
+            linkGone(name, in: directory)
             if let file = directory.files[name] {
                 displaced(file)
             }

@@ -155,7 +155,9 @@ struct PrivacyProof {
     /// Whether a setting of an app affects what tags see of its events. Settings about reading its files are
     /// left out, because the proof has its own files.
     static func decides(_ key: Substring) -> Bool {
-        let ofFiles = ["read", "exclude", "since", "encoding", "format", "text", "first_line", "destinations"]
+        let ofFiles = [
+            "read", "exclude", "follow", "since", "encoding", "format", "text", "first_line", "destinations",
+        ]
         return !ofFiles.contains(String(key)) && !key.hasPrefix("journal")
     }
 

@@ -216,7 +216,9 @@ struct StartupCheck {
         let status = checkDirectory(spool.directory, "spool.directory", R_OK | X_OK, isInSandbox: true)
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
             for pattern in app.read ?? [] {
-                let places = ReadPlace.of(app: name, [pattern], excluding: app.exclude ?? []) ?? []
+                let places =
+                    ReadPlace.of(
+                        app: name, [pattern], excluding: app.exclude ?? [], following: app.follow ?? []) ?? []
                 // On a file system that may not answer no file is looked at: `files` of such a place is nil.
                 let found = places.compactMap(\.files)
                 let files = found.count == places.count ? found.flatMap { $0 } : nil

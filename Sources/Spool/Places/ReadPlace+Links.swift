@@ -1,0 +1,83 @@
+internal import EventLoops
+internal import Glibc
+
+/// Where a link to a file leads.
+struct LinkTarget: ~Copyable {
+    /// The file, opened for its metadata.
+    let file: Descriptor
+    /// The directory that the file is in, opened for its metadata, and the file's name there.
+    let directory: Descriptor
+    let name: FileName
+
+    consuming func takeFile() -> Descriptor { file }
+}
+
+/// Links to files below the first wildcard, which are followed into the directories of `follow` only.
+extension ReadPlace {
+    /// Most links from a name to its file: kubelet makes two.
+    private static let mostLinks = 8
+
+    /// Opens the file that a link leads to, maybe through further links.
+    ///
+    /// The text of the link only chooses the directory. The rest of the path is opened beneath that directory
+    /// and without links. So a user who turns a link, or a directory on the way, at any moment can lead the
+    /// agent to another file of that directory, but not out of it.
+    ///
+    /// - Parameter directory: the directory that the link is in.
+    /// - Returns: nil if the link leads elsewhere.
+    /// - Throws: ENOENT if it leads to nothing.
+    func target(of link: borrowing Descriptor, in directory: Int32) throws(SystemError) -> LinkTarget? {
+        guard !follow.isEmpty, var text = RealPath.target(of: "", in: link.raw) else { return nil }
+        var base = RealPath.target(of: FileSystem.selfPath(directory)) ?? ""
+        for _ in 0..<ReadPlace.mostLinks {
+            let path = ReadPlace.plain(text.hasPrefix("/") ? text : "\(base)/\(text)")
+            guard let (opened, rest) = followed(path) else { return nil }
+            let parent = try FileSystem.openDirectory(opened.descriptor.raw, rest.parent)
+            let file = try FileSystem.openPath(parent.raw, rest.last)
+            guard let next = RealPath.target(of: "", in: file.raw) else {
+                return LinkTarget(file: file, directory: parent, name: rest.last)
+            }
+            text = next
+            base = RealPath.target(of: FileSystem.selfPath(parent.raw)) ?? ""
+        }
+        throw SystemError("openat2", number: ELOOP)
+    }
+
+    /// A directory that is open.
+    private final class Opened {
+        let descriptor: Descriptor
+        init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    }
+
+    /// The directory of `follow` that a path is in, and the rest of the path; nil if it is in none. A
+    /// directory on a file system that may not answer is passed over.
+    private func followed(_ path: String) -> (Opened, FileName)? {
+        for directory in follow {
+            guard let opened = try? Opened(ReadPlace.opened(directory)) else { continue }
+            // A link may name the directory as it is configured, or as it is called without links.
+            let real = RealPath.target(of: FileSystem.selfPath(opened.descriptor.raw)) ?? directory
+            for name in [directory, real] {
+                if let rest = ReadPlace.part(of: path, below: name), !rest.isEmpty {
+                    return (opened, FileName(rest))
+                }
+            }
+        }
+        return nil
+    }
+
+    /// A path without `.`, `..` and repeated slashes.
+    private static func plain(_ path: String) -> String {
+        var parts: [Substring] = []
+        for part in path.split(separator: "/") where part != "." {
+            if part == ".." {
+                _ = parts.popLast()
+            } else {
+                parts.append(part)
+            }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    /// The patterns of all files that links of the place may lead to.
+    var followedPatterns: [PathPattern] { follow.map { PathPattern(path: "\($0)/**") } }
+}

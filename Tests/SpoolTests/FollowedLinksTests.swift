@@ -1,0 +1,222 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Spool
+
+/// `follow`: links to files below the first wildcard of a pattern, as in Kubernetes' `/var/log/containers`.
+@Suite("Links that are followed", .timeLimit(.minutes(5)))
+struct FollowedLinksTests {
+    /// `containers/NAME.log` leads to `pods/…/0.log`, and that to `docker/…`, all in the test's directory.
+    private func start(
+        _ spool: SpoolHarness, following: [String], pathInterval: Duration = .milliseconds(100),
+        _ change: (inout SpoolOptions) -> Void = { _ in }
+    ) async throws -> SpoolReader {
+        let place = try #require(
+            ReadPlace.of(
+                app: "web", ["\(spool.path)/containers/*.log"],
+                following: following.map { "\(spool.path)/\($0)" })?.first)
+        return try await spool.start {
+            ($0.place, $0.directory, $0.afterRead) = (place, place.root, .keep)
+            $0.pathInterval = pathInterval
+            change(&$0)
+        }
+    }
+
+    private func makeDirectories(_ spool: SpoolHarness) {
+        for name in ["containers", "pods", "pods/web", "docker", "docker/1", "other"] {
+            spool.makeDirectory(name)
+        }
+    }
+
+    private func link(_ spool: SpoolHarness, _ name: String, to target: String) {
+        // Replaced in one step, as `ln -sfn` does.
+        #expect(symlink(target, "\(spool.path)/\(name).new") == 0)
+        #expect(Glibc.rename("\(spool.path)/\(name).new", "\(spool.path)/\(name)") == 0)
+    }
+
+    @Test(
+        "a file is read through two links once, under the pattern's path, as it grows and after a restart")
+    func twoLinks() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.write("1\n", to: "docker/1/json.log")
+        link(spool, "pods/web/0.log", to: "../../docker/1/json.log")
+        link(spool, "containers/web.log", to: "\(spool.path)/pods/web/0.log")
+        var reader = try await start(spool, following: ["pods", "docker"], pathInterval: .seconds(3600))
+        await spool.untilLines(["1"])
+        spool.append("2\n", to: "docker/1/json.log")
+        await spool.untilLines(["1", "2"])
+        #expect(spool.queue.with { $0.lines.allSatisfy { $0.path == "\(spool.path)/containers/web.log" } })
+        await reader.stop()
+        spool.append("3\n", to: "docker/1/json.log")
+        reader = try await start(spool, following: ["pods", "docker"])
+        await spool.untilLines(["1", "2", "3"])
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines == ["1", "2", "3"])
+        await spool.until("nothing is unread") { reader.figures.unreadBytes == 0 }
+        await reader.stop()
+    }
+
+    @Test(
+        "a link that leads elsewhere, or to a directory, is refused, and the log says so",
+        arguments: [[], ["pods"], ["pods", "docker"]])
+    func elsewhere(following: [String]) async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.makeDirectory("pods/web/directory.log")
+        spool.write("secret\n", to: "other/secret.log")
+        spool.write("docker\n", to: "docker/1/json.log")
+        spool.write("pod\n", to: "pods/web/0.log")
+        link(spool, "pods/web/out.log", to: "../../other/secret.log")
+        for (name, target) in [
+            ("direct", "../other/secret.log"), ("above", "../pods/../other/secret.log"),
+            ("second", "../pods/web/out.log"), ("directory", "../pods/web/directory.log"),
+            ("prefix", "\(spool.path)/podsX/0.log"), ("docker", "../docker/1/json.log"),
+            ("pod", "../pods/web/0.log"), ("loop", "loop.log"),
+        ] { link(spool, "containers/\(name).log", to: target) }
+        spool.write("own\n", to: "containers/own.log")
+        let reader = try await start(spool, following: following)
+        var expected = ["own"]
+        if following.contains("pods") { expected.append("pod") }
+        if following.contains("docker") { expected.append("docker") }
+        await spool.untilLines(expected)
+        await spool.pause(.milliseconds(300))
+        #expect(Set(spool.queue.lines) == Set(expected))
+        for name in ["direct", "above", "second"] {
+            #expect(
+                spool.log.messages.contains {
+                    $0.text == "file refused" && $0.fields.contains { $0.value.hasSuffix("/\(name).log") }
+                },
+                "\(name)")
+        }
+        await reader.stop()
+    }
+
+    @Test("a file that rotation replaces behind the link is read to its end, and then the new one")
+    func rotation() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.write("", to: "pods/web/0.log")
+        link(spool, "containers/web.log", to: "../pods/web/0.log")
+        let reader = try await start(spool, following: ["pods"], pathInterval: .seconds(3600))
+        var expected: [String] = []
+        for round in 0..<20 {
+            let lines = (0..<10).map { "\(round)-\($0)" }
+            spool.append(lines[..<5].map { $0 + "\n" }.joined(), to: "pods/web/0.log")
+            if round % 2 == 0 { await spool.untilLines(expected + lines[..<5]) }
+            spool.rename("pods/web/0.log", to: "pods/web/0.log.\(round)")
+            // The writer has not noticed yet.
+            spool.append(lines[5...].map { $0 + "\n" }.joined(), to: "pods/web/0.log.\(round)")
+            spool.write("", to: "pods/web/0.log")
+            expected += lines
+            await spool.untilLines(expected)
+        }
+        #expect(spool.queue.lines == expected)
+        await reader.stop()
+    }
+
+    @Test("links that are turned, or lead to nothing at first, are looked at again; removed ones are let go")
+    func turned() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        link(spool, "containers/web.log", to: "../pods/web/0.log")
+        link(spool, "containers/late.log", to: "../pods/late/0.log")
+        let reader = try await start(spool, following: ["pods", "docker"]) {
+            $0.giveUpTime = .milliseconds(200)
+        }
+        await spool.pause(.milliseconds(150))
+        spool.write("a\n", to: "pods/web/0.log")
+        await spool.untilLines(["a"])
+        spool.makeDirectory("pods/late")
+        spool.write("late\n", to: "pods/late/0.log")
+        await spool.untilLines(["a", "late"])
+        // The link in the middle, which no event reports.
+        spool.write("b\n", to: "docker/1/json.log")
+        link(spool, "pods/web/0.log", to: "../../docker/1/json.log")
+        await spool.untilLines(["a", "late", "b"])
+        spool.write("c\n", to: "pods/web/1.log")
+        link(spool, "containers/web.log", to: "../pods/web/1.log")
+        await spool.untilLines(["a", "late", "b", "c"])
+        spool.remove("containers/web.log")
+        spool.remove("pods/web/1.log")
+        spool.append("more\n", to: "pods/late/0.log")
+        await spool.untilLines(["a", "late", "b", "c", "more"])
+        await spool.until("the removed file is let go") { reader.figures.appendFiles == 1 }
+        await reader.stop()
+    }
+
+    @Test("whoever turns links and directories all the time leads the agent nowhere else")
+    func races() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.makeDirectory("pods/a")
+        spool.makeDirectory("other/a")
+        for name in ["pods/a/0.log", "pods/web/0.log"] { spool.write("good\n", to: name) }
+        for name in ["other/a/0.log", "other/secret.log"] { spool.write("secret\n", to: name) }
+        link(spool, "containers/web.log", to: "../pods/a/0.log")
+        let path = spool.path
+        let isOver = Mutex(false)
+        let turning = Task.detached {
+            var round = 0
+            while !isOver.withLock({ $0 }) {
+                round += 1
+                let target = ["../pods/a/0.log", "../other/a/0.log", "../pods/web/out.log"][round % 3]
+                symlink(target, "\(path)/link")
+                Glibc.rename("\(path)/link", "\(path)/containers/web.log")
+                Glibc.rename("\(path)/pods/a", "\(path)/pods/b")
+                symlink("\(path)/other/a", "\(path)/pods/a")
+                unlink("\(path)/pods/a")
+                Glibc.rename("\(path)/pods/b", "\(path)/pods/a")
+                symlink(round % 2 == 0 ? "0.log" : "../../other/secret.log", "\(path)/out")
+                Glibc.rename("\(path)/out", "\(path)/pods/web/out.log")
+                await Task.yield()
+            }
+        }
+        let reader = try await start(spool, following: ["pods"], pathInterval: .milliseconds(5))
+        await spool.until("a good file is read") { spool.queue.lines.contains("good") }
+        await spool.pause(.milliseconds(1000))
+        isOver.withLock { $0 = true }
+        await turning.value
+        await reader.stop()
+        #expect(!spool.queue.lines.contains("secret"))
+    }
+
+    @Test("what links lead to counts as the place's: for the agent's own directories, and for other apps")
+    func overlaps() throws {
+        func place(_ app: String, _ pattern: String, _ follow: [String] = []) throws -> ReadPlace {
+            try #require(ReadPlace.of(app: app, [pattern], following: follow)?.first)
+        }
+        let links = try place("a", "/l/containers/*.log", ["/l/pods"])
+        #expect(links.meets(try place("b", "/l/pods/*/0.log")))
+        #expect(try place("b", "/l/pods/*/0.log").meets(links))
+        #expect(!links.meets(try place("b", "/l/other/*.log")))
+        // Two apps may have links of different names into one directory.
+        #expect(!links.meets(try place("b", "/l/others/*.log", ["/l/pods"])))
+        #expect(links.reaches(into: "/l/pods/x") && !links.reaches(into: "/l/else"))
+        #expect(try place("a", "/l/c/*", ["/l"]).reaches(into: "/l/spool"))
+    }
+
+    @Test("the table of links ends a watch with its last link")
+    func table() {
+        var links = FollowedLinks()
+        func link(_ name: String) -> FollowedLinks.Link {
+            .init(directory: FileName("d"), name: FileName(name))
+        }
+        #expect(links.found(link("a"), to: FileName("0"), in: 1) == nil)
+        #expect(links.found(link("b"), to: FileName("0"), in: 1) == nil)
+        #expect(links.links(to: FileName("0"), in: 1).count == 2 && links.isWatched(1))
+        #expect(links.found(link("a"), to: FileName("1"), in: 2) == nil)
+        #expect(links.gone(link("b")) == 1 && !links.isWatched(1))
+        #expect(links.found(link("a"), to: FileName("2"), in: 2) == nil)
+        #expect(links.found(link("a"), to: FileName("2"), in: nil) == 2 && links.isDangling(link("a")))
+        #expect(links.found(link("a"), to: FileName("0"), in: 3) == nil && !links.isDangling(link("a")))
+        links.ended(3)
+        #expect(links.isDangling(link("a")) && !links.isDangling(link("b")))
+        #expect(links.gone(in: FileName("d")) == [] && links.isEmpty)
+    }
+}
