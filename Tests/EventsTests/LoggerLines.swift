@@ -266,5 +266,106 @@ struct LoggerLine: Sendable {
             logger: "a feed, published",
             line: #"{"published":"2026-11-20T10:00:00Z","actor":"ann","verb":"post"}"#,
             time: "2026-11-20T10:00:00Z", level: nil),
+        LoggerLine(
+            logger: "Quarkus, Keycloak",
+            line:
+                #"{"timestamp":"2026-11-20T11:00:00.123+01:00","sequence":1,"loggerName":"a.B","level":"INFO"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .info),
+        LoggerLine(
+            logger: "Rails, lograge",
+            line:
+                #"{"method":"GET","path":"/","status":200,"duration":12.3,"time":"2026-11-20T10:00:00.123Z"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "Grafana",
+            line: #"{"logger":"http","t":"2026-11-20T10:00:00.123456789Z","level":"warn","msg":"slow"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .warn),
+        LoggerLine(
+            logger: "Prometheus",
+            line: #"{"time":"2026-11-20T10:00:00.123Z","level":"WARN","source":"main.go:1","msg":"slow"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "Kong, file-log",
+            line: #"{"started_at":1795168800123,"response":{"status":200},"latencies":{"request":3}}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "Zeek",
+            line: #"{"ts":1795168800.123456,"uid":"C1","id.orig_h":"192.0.2.1","proto":"tcp"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: nil),
+        LoggerLine(
+            logger: "Fluent Bit",
+            line: #"{"date":1795168800.123456,"log":"ready"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: nil),
+        LoggerLine(
+            logger: "Vector",
+            line: #"{"host":"w1","message":"ready","timestamp":"2026-11-20T10:00:00.123456789Z"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: nil),
+        LoggerLine(
+            logger: "AWS WAF",
+            line: #"{"timestamp":1795168800123,"formatVersion":1,"action":"BLOCK"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "Google Cloud, LogEntry",
+            line: #"{"textPayload":"slow","severity":"WARNING","timestamp":"2026-11-20T10:00:00.123456Z"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .warn),
+        LoggerLine(
+            logger: "Azure, activity log",
+            line: #"{"time":"2026-11-20T10:00:00.1234567Z","operationName":"write","level":"Warning"}"#,
+            time: "2026-11-20T10:00:00.1234567Z", level: .warn),
+        LoggerLine(
+            logger: "Auth0",
+            line: #"{"date":"2026-11-20T10:00:00.123Z","type":"s","client_id":"a","ip":"192.0.2.1"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "Okta, system log",
+            line:
+                #"{"published":"2026-11-20T10:00:00.123Z","eventType":"user.session.start","severity":"WARN"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "GitHub, audit log",
+            line: #"{"@timestamp":1795168800123,"action":"repo.create","actor":"ann"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "GitLab",
+            line: #"{"method":"GET","status":200,"severity":"INFO","time":"2026-11-20T10:00:00.123Z"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .info),
+        LoggerLine(
+            logger: "Sidekiq",
+            line: #"{"ts":"2026-11-20T10:00:00.123Z","pid":9,"tid":"a","lvl":"WARN","msg":"retry"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "Elixir, logger_json",
+            line: #"{"message":"down","time":"2026-11-20T10:00:00.123Z","severity":"error","metadata":{}}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error),
+        LoggerLine(
+            logger: "Rust, slog-json",
+            line: #"{"msg":"slow","level":"WARN","ts":"2026-11-20T11:00:00.123456789+01:00"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .warn),
+        LoggerLine(
+            logger: "NLog",
+            line: #"{"time":"2026-11-20 11:00:00.1234","level":"ERROR","logger":"A","message":"down"}"#,
+            time: "2026-11-20T10:00:00.1234Z", level: .error),
+        LoggerLine(
+            logger: "RabbitMQ",
+            line:
+                #"{"time":"2026-11-20 11:00:00.123456+01:00","level":"warning","msg":"alarm","pid":"<0.1.0>"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .warn),
+        LoggerLine(
+            logger: "ClickHouse",
+            line: #"{"date_time":"1795168800.123456","thread_id":"9","level":"Warning","message":"slow"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: .warn),
+        LoggerLine(
+            logger: "MinIO",
+            line:
+                #"{"level":"ERROR","time":"2026-11-20T10:00:00.123456789Z","errKind":"ALL","message":"down"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .error),
+        LoggerLine(
+            logger: "CockroachDB",
+            line: #"{"channel":"DEV","timestamp":"1795168800.123456789","severity":"INFO","message":"up"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .info),
+        LoggerLine(
+            logger: "Wazuh",
+            line: #"{"timestamp":"2026-11-20T10:00:00.123+0000","rule":{"level":3},"agent":{"id":"001"}}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
     ]
 }

@@ -35,9 +35,11 @@ struct RecordTests {
         #expect(reading.severity?.level == known.level, "\(known.logger)")
         // All that it has is in what leaves; a time that not every receiver reads is the one exception.
         let own = String(known.line.dropLast())
-        if !own.contains(#""timestamp":"2026-11-20 10"#), !own.contains(#""timestamp":1795168800.123,"#),
-            !own.contains("+0100")
-        {
+        let rewritten = [
+            #""timestamp":"2026-11-20 10"#, #""timestamp":1795168800"#, #""timestamp":"1795168800"#, "+0100",
+            "+0000",
+        ]
+        if !rewritten.contains(where: { own.contains($0) }) {
             #expect(line.hasPrefix(own + ","), "\(line)")
         }
         #expect(failure(String(line.dropLast())) == nil)
