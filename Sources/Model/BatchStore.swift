@@ -162,6 +162,10 @@ public protocol BatchSender: Sendable {
     /// Reads those files again if they have changed; returns whether the next attempt will use
     /// something new.
     func hasNewCredentials() async -> Bool
+
+    /// Drops credentials that a service issued, because a person says that their refusal has been
+    /// repaired: the next attempt asks the service for others.
+    func dropIssuedCredentials() async
 }
 
 extension BatchSender {
@@ -170,4 +174,7 @@ extension BatchSender {
 
     /// By default nothing can change.
     public func hasNewCredentials() async -> Bool { false }
+
+    /// By default no service issues any.
+    public func dropIssuedCredentials() async {}
 }

@@ -120,6 +120,21 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 3)
     }
 
+    @Test("a person's resume has a token issued again, also within the first minute of a refused one")
+    func resumed() async throws {
+        let room = try await Room()
+        let output = try room.output()
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        try await room.steer("revoke")
+        #expect(retried(await output.send(try Sample.batch(1, number: 2)))?.status == 401)
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        try await room.steer("revoke")
+        #expect(held(await output.send(try Sample.batch(1, number: 3)))?.status == 401)
+        await output.dropIssuedCredentials()
+        #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
+        #expect(try await room.count("/token") == 3)
+    }
+
     @Test(
         "a token that is refused of several requests at once holds none of them, and is asked for again once")
     func revokedAtOnce() async throws {

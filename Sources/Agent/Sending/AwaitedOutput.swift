@@ -41,4 +41,6 @@ actor AwaitedOutput: MeasuredOutput {
 
     /// True until the output is made, so that delivery tries to send and the file is looked at again.
     func hasNewCredentials() async -> Bool { await output?.hasNewCredentials() ?? true }
+
+    func dropIssuedCredentials() async { await output?.dropIssuedCredentials() }
 }

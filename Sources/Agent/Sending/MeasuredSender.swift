@@ -79,6 +79,8 @@ struct MeasuredSender: BatchSender {
 
     func hasNewCredentials() async -> Bool { await output.hasNewCredentials() }
 
+    func dropIssuedCredentials() async { await output.dropIssuedCredentials() }
+
     /// Sends a batch, and counts the attempt. Looks up the apps first if the destination depends on them.
     func send(_ batch: Batch) async -> Outcome {
         let start = time.bootTime

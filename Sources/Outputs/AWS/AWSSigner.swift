@@ -123,6 +123,8 @@ final class AWSSigner: RequestAuthorizer {
         temporary.forget()
     }
 
+    func dropIssued() { temporary.forget() }
+
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool {
         temporary.renewRefused(request.credential, isOver: isOver, at: now)
     }

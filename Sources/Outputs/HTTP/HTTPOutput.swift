@@ -120,6 +120,10 @@ package actor HTTPOutput: MeasuredOutput {
         return changes.areAny
     }
 
+    /// The next attempt asks the token service again, also within a token's first minute, in which a refused
+    /// one is otherwise kept.
+    package func dropIssuedCredentials() async { authorizer?.dropIssued() }
+
     /// Sends a batch as several requests, one after the other, until one fails.
     ///
     /// If the first request fails and nothing was rejected, the batch has the outcome of that request, and

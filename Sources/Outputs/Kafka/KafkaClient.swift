@@ -54,6 +54,14 @@ actor KafkaClient: LoopActor {
         retireIfUseless()
     }
 
+    /// Asks the token endpoint again: the next records go to a producer with another token.
+    func dropToken() {
+        guard let tokens else { return }
+        tokens.dropIssued()
+        generation += 1
+        retireIfUseless()
+    }
+
     /// Hands over records and waits until each is stored or has failed. Ends within `requestTimeout`, or at
     /// once when its task is cancelled.
     func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> TicketReport {

@@ -119,6 +119,8 @@ package actor KafkaOutput: MeasuredOutput {
         return value.string.map { Array($0.utf8) } ?? Array(value.bytes)
     }
 
+    package func dropIssuedCredentials() async { await client.dropToken() }
+
     @discardableResult package func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates)
         if changes.areAny {

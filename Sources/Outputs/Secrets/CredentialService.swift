@@ -125,4 +125,6 @@ protocol RequestAuthorizer: AnyObject {
     /// Drops the credential that a request carried and the destination refused; see
     /// `Temporary.renewRefused`.
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool
+    /// Drops an issued credential, however young it is: a person says that its refusal has been repaired.
+    func dropIssued()
 }

@@ -105,6 +105,8 @@ final class OAuth2Client: RequestAuthorizer {
         temporary.forget()
     }
 
+    func dropIssued() { temporary.forget() }
+
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool {
         renewRefused(request.credential, isOver: isOver, at: now)
     }
