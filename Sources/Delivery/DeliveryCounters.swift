@@ -32,6 +32,9 @@ public struct DeliveryCounters: Sendable, Equatable {
     /// All counters at zero.
     public init() {}
 
+    /// A request with a number of events begins.
+    mutating func noteSent(_ events: Int) { sentEvents += events }
+
     mutating func note(_ outcome: Outcome) { answers[Answer(outcome), default: 0] += 1 }
 }
 

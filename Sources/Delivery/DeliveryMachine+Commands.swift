@@ -11,14 +11,13 @@ extension DeliveryMachine {
         let names = (name.map { [$0] } ?? destinations.keys).filter {
             destinations.contains($0) && !leaving.contains($0)
         }
-        let isTimedOut = timeout.map { $0 <= .zero } ?? false
-        for name in names where !isTimedOut {
+        let command = Command(for: names, timeout: timeout, at: now.boot)
+        for name in names where !command.isTimedOut {
             destinations.update(name) { $0.beginPush(everything: timeout != nil, byCommandAt: now) }
         }
-        guard let id else { return }
-        commands[id] = Command(
-            deadline: timeout.map { now.boot + $0 }, destinations: names, open: isTimedOut ? [] : Set(names),
-            isTimedOut: isTimedOut)
+        if let id {
+            commands[id] = command
+        }
     }
 
     /// The client of a command is gone: its pushes end unless another command shares them. Requests in flight
@@ -32,21 +31,15 @@ extension DeliveryMachine {
     /// At the deadline, stops new requests; those in flight may end. After the grace the command ends without
     /// them, and their events are reported as still waiting.
     mutating func expireCommands(at now: Moment) {
-        for (id, command) in commands {
-            guard let due = command.due, due <= now.boot else { continue }
-            guard !command.isTimedOut else {
-                commands[id]?.open = []
-                continue
-            }
-            commands[id]?.isTimedOut = true
-            for name in command.open { stopPushUnlessShared(name, except: id) }
+        for id in commands.keys {
+            for name in commands[id]?.expire(at: now.boot) ?? [] { stopPushUnlessShared(name, except: id) }
         }
     }
 
     /// Ends a destination's push unless another command still waits for it.
     private mutating func stopPushUnlessShared(_ name: DestinationName, except id: CommandID? = nil) {
         let isShared = commands.contains {
-            $0.key != id && !$0.value.isTimedOut && $0.value.open.contains(name)
+            $0.key != id && !$0.value.isTimedOut && $0.value.isOpen(at: name)
         }
         if !isShared {
             destinations.update(name) { $0.stopPush() }
@@ -61,11 +54,11 @@ extension DeliveryMachine {
             return
         }
         guard let machine = destinations[name] else { return }
-        let concerned = commands.keys.filter { commands[$0]?.open.contains(name) == true }
+        let concerned = commands.keys.filter { commands[$0]?.isOpen(at: name) == true }
             .sorted { $0.number < $1.number }
         for end in machine.pushing.ends {
             for id in concerned {
-                commands[id]?.requested.insert(name)
+                commands[id]?.noteRequest(to: name)
                 let waiting = machine.eventsLeft
                 let report: DispatchReport =
                     if let end {
@@ -79,11 +72,8 @@ extension DeliveryMachine {
         destinations.update(name) { $0.pushing.clearEnds() }
         guard !machine.pushing.isActive, machine.attempts.counts.pushed == 0 else { return }
         for id in concerned {
-            commands[id]?.open.remove(name)
-            guard commands[id]?.isTimedOut != true else { continue }
-            commands[id]?.reasons[name] = machine.pushing.reason
-            if machine.pushing.reason != nil || commands[id]?.requested.contains(name) != true {
-                effects.append(.report(id, .noData(name, machine.pushing.reason)))
+            if let report = commands[id]?.close(name, machine.pushing.reason) {
+                effects.append(.report(id, report))
             }
         }
     }
@@ -93,16 +83,13 @@ extension DeliveryMachine {
     mutating func finishCommands(at now: Moment) {
         guard !commands.isEmpty else { return }
         for id in commands.keys.sorted(by: { $0.number < $1.number }) {
-            guard let command = commands[id], command.open.isEmpty else { continue }
+            guard let command = commands[id], command.isOver else { continue }
             if result(of: command) == nil {
                 drainOnce(more: id, command.destinations, at: now)
             }
-            guard let command = commands[id], command.open.isEmpty else { continue }
-            let names = command.destinations
-            let left = Dictionary(
-                uniqueKeysWithValues: names.map { ($0, DestinationStateName.waitingForRetry) })
+            guard let command = commands[id], command.isOver else { continue }
             commands[id] = nil
-            effects.append(.finish(id, result(of: command) ?? .stuck(left)))
+            effects.append(.finish(id, result(of: command) ?? command.stuck(.waitingForRetry)))
         }
     }
 
@@ -110,7 +97,7 @@ extension DeliveryMachine {
     private mutating func drainOnce(more id: CommandID, _ names: [DestinationName], at now: Moment) {
         for name in names where destinations.look(name, { $0.hasSomething }) == true {
             destinations.update(name) { $0.beginPush(everything: true) }
-            commands[id]?.open.insert(name)
+            commands[id]?.reopen(name)
             advance(name, at: now)
             tellCommands(of: name)
         }
@@ -119,16 +106,6 @@ extension DeliveryMachine {
     /// The result of a command; nil for a drain that has to continue.
     private func result(of command: Command) -> CommandResult? {
         let waiting = command.destinations.compactMap { destinations.look($0) { $0.eventsLeft } }.reduce(0, +)
-        if command.deadline != nil {
-            // After `disable` the queue is being emptied. Nothing waits then, but the events were not
-            // delivered.
-            if !isEnabled, !command.destinations.isEmpty {
-                return .stuck(Dictionary(uniqueKeysWithValues: command.destinations.map { ($0, .disabled) }))
-            }
-            if waiting == 0 { return .done }
-            if command.isTimedOut { return .timedOut(waiting: waiting) }
-            return command.reasons.isEmpty ? nil : .stuck(command.reasons)
-        }
-        return command.reasons.isEmpty ? .done : .stuck(command.reasons)
+        return command.result(waiting: waiting, isEnabled: isEnabled)
     }
 }

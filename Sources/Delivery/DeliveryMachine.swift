@@ -14,9 +14,9 @@
 //    into effects (`DeliveryEffect`). Switches, commands, stop.
 //  - `DestinationMachine` (Destination/): one destination. Its parts are in folders: Waiting (what the queue
 //    holds), Attempts (what is on its way), Standing (may anything be sent), Blame (whose fault a failure
-//    is).
+//    is), Choosing (what is next).
 //  - `DeliveryDriver` (Driver/): the actor that carries out effects and returns results as inputs.
-//  - `NetworkMonitor` (Network/): the kernel's routes; tells the driver what became reachable.
+//  - `NetworkMonitor` (Network/): the kernel's routes; reports to the driver what became reachable.
 //  - `Deadline`: the local time by which events must have arrived.
 //
 //  Rules:
@@ -42,7 +42,7 @@
 //  - push: what a command still wants sent.
 //
 //  Begin with `DeliveryMachine.handle`, then `DestinationMachine.advance`
-//  (Destination/DestinationMachine+Starting.swift) and `DestinationMachine.sent` (+Outcomes). DESIGN.md gives
+//  (Destination/DestinationMachine+Starting.swift) and `DestinationMachine.sent` (+Answers). DESIGN.md gives
 //  the reasons.
 
 internal import EventLoops
@@ -54,30 +54,6 @@ internal import Model
 /// open. The first three live here (see `gate`), the others in each destination's own machine. What remains
 /// is decided by drain or dispatch, the critical delay and the interval.
 struct DeliveryMachine: Sendable {
-    /// A dispatch or drain whose client waits for the result.
-    struct Command: Sendable {
-        /// End of a drain's time; nil for a dispatch, which ends once its batches were tried.
-        let deadline: BootInstant?
-        /// Destinations that the command was given for.
-        let destinations: [DestinationName]
-        /// Destinations for which the command is not over yet; the command ends when the set is empty.
-        var open: Set<DestinationName>
-        /// Why the command ended at a destination without success.
-        var reasons: [DestinationName: DestinationStateName] = [:]
-        /// Destinations that got at least one request of the command; without one, "no data" is reported.
-        var requested: Set<DestinationName> = []
-        /// Whether the deadline has passed: no request begins, those in flight have `grace` to end.
-        var isTimedOut = false
-
-        /// How long requests in flight may take after the deadline. Shorter than the caller of a drain waits
-        /// for its answer; otherwise the caller would give up first and see no result.
-        private static let grace = Duration.seconds(8)
-
-        /// When the command needs attention: at the deadline, then at the end of the grace; nil for a
-        /// dispatch.
-        var due: BootInstant? { deadline.map { isTimedOut ? $0 + Command.grace : $0 } }
-    }
-
     /// The agent's stop: drains until the deadline, then cuts what is in flight.
     struct Stop: Sendable {
         /// End of the grace.
@@ -88,7 +64,8 @@ struct DeliveryMachine: Sendable {
 
     var options: DeliveryOptions
     var destinations = SmallMap<DestinationName, DestinationMachine>()
-    /// Removed from the settings; their machines live on until nothing of them is in flight.
+    /// Destinations that were removed from the settings. Their machines stay until nothing of them is in
+    /// flight.
     var leaving: Set<DestinationName> = []
     /// Whether collection is enabled (`spoolship enable`); if not, nothing is sent.
     var isEnabled: Bool
@@ -177,7 +154,7 @@ struct DeliveryMachine: Sendable {
         case .resume(let token, let name): resume(token, name, at: now)
         case .retrySetAside(let name, let app):
             for target in destinations.keys where name == nil || name == target {
-                destinations.update(target) { $0.retrySetAside(of: app, at: now.boot) }
+                destinations.update(target) { $0.retryAside(of: app, at: now.boot) }
             }
         case .network(let on): setNetwork(on, at: now)
         case .networkChanged:
@@ -245,7 +222,7 @@ struct DeliveryMachine: Sendable {
     ///   needs the apps only if a failure or rejection is remembered: the look-up reads the batch once more.
     func asksWhose(_ outcome: Outcome?, of name: DestinationName) -> Bool {
         if let outcome, outcome != .acknowledged { return true }
-        return destinations.look(name) { $0.asksApps || outcome != nil && !$0.blame.rejections.kept.isEmpty }
+        return destinations.look(name) { $0.asksApps || outcome != nil && $0.blame.asksAppsOfAccepted }
             == true
     }
 
@@ -273,15 +250,20 @@ struct DeliveryMachine: Sendable {
         next.take(pauses.nextExpiry)
         next.take(stop?.deadline)
         for command in commands.values { next.take(command.due) }
-        destinations.forEach { name, destination in next.take(destination.wakeAt(gate(name), at: now)) }
+        destinations.forEach { name, destination in
+            next.take(destination.chooser(gate(name), at: now).wakeAt())
+        }
         return next.point
     }
 
+    /// The state now. It copies what it shows, so the driver makes it at most every 50 ms between batches.
+    func snapshot(at now: Moment) -> DeliverySnapshot { DeliverySnapshot(of: self, at: now) }
+
     // MARK: What takes precedence over a destination
 
-    /// What stands above a destination's own state: whether it is blocked, and when it sends by itself.
-    func gate(_ name: DestinationName) -> DestinationMachine.Gate {
-        var gate = DestinationMachine.Gate()
+    /// What overrides a destination's own state: whether it is blocked, and when it sends by itself.
+    func gate(_ name: DestinationName) -> Gate {
+        var gate = Gate()
         if !isEnabled {
             gate.block = .disabled
         } else if !isNetworkOn {

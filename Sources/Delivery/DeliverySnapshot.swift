@@ -56,39 +56,43 @@ public struct DeliverySnapshot: Sendable {
     public init() {}
 }
 
-extension DeliveryMachine {
-    /// The state now. It copies what it shows, so the driver makes it at most every 50 ms between batches.
-    func snapshot(at now: Moment) -> DeliverySnapshot {
-        var snapshot = DeliverySnapshot()
-        snapshot.destinations = destinations.keys.compactMap { name in
-            destinations[name]?.snapshot(
-                gate(name), interval(of: name), pauseTokens: pauses.tokens(for: name), at: now)
+extension DeliverySnapshot {
+    /// The state of a machine now.
+    init(of machine: DeliveryMachine, at now: Moment) {
+        destinations = machine.destinations.keys.compactMap { name in
+            machine.destinations.look(name) {
+                Destination(
+                    of: $0, machine.gate(name), machine.interval(of: name),
+                    pauseTokens: machine.pauses.tokens(for: name), at: now)
+            }
         }
-        snapshot.interval = interval
-        snapshot.isIntervalOverridden = intervalOverride != nil
-        snapshot.isNetworkOn = isNetworkOn
-        snapshot.isEnabled = isEnabled
-        snapshot.heldTokens = pauses.holds.count
-        snapshot.pauseTokens = pauses.tokens(for: nil)
-        return snapshot
+        interval = machine.interval
+        isIntervalOverridden = machine.intervalOverride != nil
+        isNetworkOn = machine.isNetworkOn
+        isEnabled = machine.isEnabled
+        heldTokens = machine.pauses.holds.count
+        pauseTokens = machine.pauses.tokens(for: nil)
     }
 }
 
-extension DestinationMachine {
-    fileprivate func snapshot(
-        _ gate: Gate, _ interval: DispatchInterval, pauseTokens: [String], at now: Moment
-    ) -> DeliverySnapshot.Destination {
-        let wake = hasSomething ? planned(gate, at: now) : nil
-        return DeliverySnapshot.Destination(
-            name: name, obstacle: obstacle(gate), lanes: lanes, interval: interval,
-            inFlight: attempts.counts.sending, attempts: attempts.count,
-            timeFactor: attempts.values.map { $0.batch?.timeFactor ?? 1 }.max() ?? 1,
-            waitingForRetry: kept.counts.retries.critical + kept.counts.retries.normal,
-            setAside: kept.eventsAside,
-            failingApps: failingApps, nextAttempt: wake.map { now.wall + ($0 - now.boot) },
-            since: hold?.since ?? breaker?.since
-                ?? (obstacle(gate) == .retryAfter ? standing.trouble?.since : nil),
-            lastSuccess: blame.acknowledged.last, lastFailure: standing.lastFailure, pauseTokens: pauseTokens,
-            counters: counters)
+extension DeliverySnapshot.Destination {
+    fileprivate init(
+        of machine: DestinationMachine, _ gate: Gate, _ interval: DispatchInterval, pauseTokens: [String],
+        at now: Moment
+    ) {
+        let wake = machine.hasSomething ? machine.chooser(gate, at: now).planned() : nil
+        let standing = machine.standing
+        let obstacle = machine.obstacle(gate)
+        self.init(
+            name: machine.name, obstacle: obstacle, lanes: machine.lanes, interval: interval,
+            inFlight: machine.attempts.counts.sending, attempts: machine.attempts.count,
+            timeFactor: machine.attempts.values.map { $0.batch?.timeFactor ?? 1 }.max() ?? 1,
+            waitingForRetry: machine.kept.counts.retries.critical + machine.kept.counts.retries.normal,
+            setAside: machine.kept.eventsAside, failingApps: machine.failingApps,
+            nextAttempt: wake.map { now.wall + ($0 - now.boot) },
+            since: standing.hold?.since ?? standing.breaker?.since
+                ?? (obstacle == .retryAfter ? standing.trouble?.since : nil),
+            lastSuccess: machine.blame.acknowledged.last, lastFailure: standing.lastFailure,
+            pauseTokens: pauseTokens, counters: machine.counters)
     }
 }

@@ -36,17 +36,73 @@ struct BlameTests {
         return blame
     }
 
+    /// A request of the app `bad` fails.
+    private func fail(_ blame: inout Blame, at second: Int) {
+        let failure = Failure(kind: .connection, message: "the connection broke")
+        let evidence = Blame.Evidence(kind: .failed, batch: batch(), failure: failure, apps: ["bad"])
+        _ = blame.judge(evidence, of: .init(), at: at(second).boot)
+    }
+
+    /// The verdict on a batch that the destination refuses event by event.
+    private func refused(_ batch: TrackedBatch, by blame: Blame, _ facts: Blame.Facts = .init())
+        -> Blame.Verdict
+    {
+        verdict(.named, batch, .badRequest, apps: [], by: blame, facts)
+    }
+
+    /// A verdict that leaves the memory as it is.
+    private func verdict(
+        _ kind: Blame.Evidence.Kind, _ batch: TrackedBatch, _ failure: Failure, apps: [String],
+        by blame: Blame, _ facts: Blame.Facts = .init()
+    ) -> Blame.Verdict {
+        var blame = blame
+        let evidence = Blame.Evidence(kind: kind, batch: batch, failure: failure, apps: apps)
+        return blame.judge(evidence, of: facts, at: at(1_000).boot)
+    }
+
+    @Test(
+        "a refused batch is cut, or sampled if nothing of its app is accepted; one that is too large is halved"
+    )
+    func cut() {
+        var blame = trusted(sent: 10)
+        let apps = ["bad", "bad", "bad"]
+        #expect(verdict(.tooLarge, batch(3), .tooLarge, apps: apps, by: blame) == .halve)
+        #expect(verdict(.refused, batch(3), .badRequest, apps: apps, by: blame) == .cut)
+        blame.noteKept(50, app: "bad")
+        #expect(verdict(.refused, batch(3), .badRequest, apps: apps, by: blame) == .sample)
+        #expect(verdict(.refused, batch(3), .badRequest, apps: ["bad", "a", "b"], by: blame) == .cut)
+        let ordered = Blame.Facts(order: .kept)
+        #expect(verdict(.refused, batch(3), .badRequest, apps: apps, by: blame, ordered) == .cut)
+        let full = Blame.Facts(isFull: true)
+        #expect(verdict(.refused, batch(3), .badRequest, apps: apps, by: blame, full) == .cut)
+        let held = Blame.Facts(isHeld: true)
+        #expect(verdict(.refused, batch(3), .badRequest, apps: [], by: blame, held) == .doubt)
+    }
+
+    @Test("a body that is too large teaches a ceiling, unless larger ones are accepted")
+    func ceiling() {
+        var blame = trusted(100, sent: 10)
+        blame.noteTooLarge(batch(100), wireBytes: 50)
+        #expect(blame.ceiling == nil, "as large a batch was accepted")
+        blame.noteTooLarge(batch(200), wireBytes: 100)
+        #expect(blame.ceiling?.bytes == 180)
+        blame.noteTooSlow(batch(101))
+        #expect(blame.ceiling?.bytes == 45)
+        blame.forgetSettings()
+        #expect(blame.ceiling == nil)
+    }
+
     @Test(
         "without any acknowledgement a refusal puts the destination in doubt, and so does a piece that nothing proves"
     )
     func doubt() {
-        #expect(Blame(isWithSettings: false).judgeRefused(batch(), .init()) == .doubt)
+        #expect(refused(batch(), by: Blame(isWithSettings: false)) == .doubt)
         let blame = trusted(sent: 10)
-        #expect(blame.judgeRefused(batch(rejected: 11), .init()) == .doubt)
-        #expect(blame.judgeRefused(batch(3, rejected: 11), .init(hasOthersOnTheirWay: true)) == .doubt)
-        #expect(blame.judgeRefused(batch(rejected: 11), .init(hasOthersOnTheirWay: true)) == .awaitProof)
+        #expect(refused(batch(rejected: 11), by: blame) == .doubt)
+        #expect(refused(batch(3, rejected: 11), by: blame, .init(hasOthersOnTheirWay: true)) == .doubt)
+        #expect(refused(batch(rejected: 11), by: blame, .init(hasOthersOnTheirWay: true)) == .awaitProof)
         #expect(
-            blame.judgeRefused(batch(rejected: 11), .init(isHeld: true, hasOthersOnTheirWay: true)) == .doubt)
+            refused(batch(rejected: 11), by: blame, .init(isHeld: true, hasOthersOnTheirWay: true)) == .doubt)
     }
 
     @Test(
@@ -54,26 +110,26 @@ struct BlameTests {
     )
     func deadLetter() {
         var blame = trusted(sent: 10)
-        #expect(blame.judgeRefused(batch(rejected: 10), .init()) == .deadLetter)
+        #expect(refused(batch(rejected: 10), by: blame) == .deadLetter)
         #expect(
-            blame.judgeRefused(batch(rejected: 10), .init(isHeld: true)) == .setAside,
+            refused(batch(rejected: 10), by: blame, .init(isHeld: true)) == .setAside,
             "only a probe ends a hold")
         for _ in 0..<10 {
-            #expect(blame.judgeRefused(batch(), .init()) == .deadLetter)
+            #expect(refused(batch(), by: blame) == .deadLetter)
             #expect(
-                blame.judgeRefused(batch(), .init(isProbe: true, isHeld: true, isInDoubt: true)) == .doubt)
+                refused(batch(), by: blame, .init(isProbe: true, isHeld: true, isInDoubt: true)) == .doubt)
             blame.noteGivenUp(1, of: 1, app: nil)
         }
-        #expect(blame.judgeRefused(batch(), .init()) == .doubt)
+        #expect(refused(batch(), by: blame) == .doubt)
     }
 
     @Test("an event waits for proof at most three times")
     func postponements() {
         let blame = trusted()
-        var refused = batch(rejected: 5)
+        var event = batch(rejected: 5)
         for expected in [Blame.Verdict.awaitProof, .awaitProof, .awaitProof, .doubt] {
-            #expect(blame.judgeRefused(refused, .init(hasOthersOnTheirWay: true)) == expected)
-            refused.postponements += 1
+            #expect(refused(event, by: blame, .init(hasOthersOnTheirWay: true)) == expected)
+            event.history.postponements += 1
         }
     }
 
@@ -83,36 +139,37 @@ struct BlameTests {
     func setAside() {
         var blame = trusted(1_000, sent: 10)
         for _ in 0..<100 { blame.noteGivenUp(1, of: 1, app: "bad") }
-        #expect(blame.judgeRefused(batch(app: "bad", rejected: 5), .init()) == .setAside)
-        #expect(blame.judgeRefused(batch(app: "bad", rejected: 5), .init(isFull: true)) == .deadLetter)
-        #expect(blame.judgeRefused(batch(app: "good", rejected: 5), .init()) == .deadLetter)
+        #expect(refused(batch(app: "bad", rejected: 5), by: blame) == .setAside)
+        #expect(refused(batch(app: "bad", rejected: 5), by: blame, .init(isFull: true)) == .deadLetter)
+        #expect(refused(batch(app: "good", rejected: 5), by: blame) == .deadLetter)
     }
 
     @Test("a batch that keeps failing alone blames its app, is halved if refused, and otherwise set aside")
     func failing() {
         var blame = trusted(sent: 0)
         let facts = Blame.Facts()
-        let refused = Failure(kind: .status, status: 403, message: "forbidden")
+        let forbidden = Failure(kind: .status, status: 403, message: "forbidden")
         func judge(_ tracked: TrackedBatch, _ failure: Failure, _ second: Int, _ facts: Blame.Facts)
             -> Blame.Verdict
         {
-            blame.judgeFailed(
-                tracked, failure, apps: Array(repeating: "bad", count: tracked.header.events), facts,
-                at: at(second).boot)
+            let apps = Array(repeating: "bad", count: tracked.header.events)
+            let evidence = Blame.Evidence(kind: .failed, batch: tracked, failure: failure, apps: apps)
+            return blame.judge(evidence, of: facts, at: at(second).boot)
         }
-        #expect(did(judge(batch(4), refused, 100, facts)) == .none, "the first failure proves nothing")
+        #expect(did(judge(batch(4), forbidden, 100, facts)) == .none, "the first failure proves nothing")
         #expect(blame.asked == ["bad"] && blame.asksMore)
         _ = blame.noteAccepted(1, of: batch(attempted: 101), app: "other", at: at(101))
         #expect(blame.asked.isEmpty)
         var again = batch(4)
-        again.note(refused, at: at(100).boot)
-        #expect(did(judge(again, refused, 102, facts)) == .halve)
-        #expect(did(judge(batch(1), refused, 103, facts)) == .setAside)
-        #expect(did(judge(batch(1), refused, 103, .init(isFull: true))) == .deadLetter)
+        again.note(forbidden, at: at(100).boot)
+        #expect(did(judge(again, forbidden, 102, facts)) == .halve)
+        #expect(did(judge(batch(1), forbidden, 103, facts)) == .setAside)
+        #expect(did(judge(batch(1), forbidden, 103, .init(isFull: true))) == .deadLetter)
         #expect(
-            did(judge(again, refused, 104, .init(isHeld: true))) == .none, "while it is held nothing is known"
+            did(judge(again, forbidden, 104, .init(isHeld: true))) == .none,
+            "while it is held nothing is known"
         )
-        #expect(did(judge(again, refused, 104, .init(isBroken: true))) == .none)
+        #expect(did(judge(again, forbidden, 104, .init(isBroken: true))) == .none)
         // It may be stored: no other ids.
         let lost = Failure(kind: .timeout, message: "no answer")
         var uncertain = batch(4)
@@ -120,23 +177,23 @@ struct BlameTests {
         uncertain.note(lost, at: at(100).boot)
         #expect(did(judge(uncertain, lost, 105, facts)) == .setAside)
         blame.clear("bad")
-        #expect(blame.suspects.isEmpty)
+        #expect(!blame.hasSuspects)
     }
 
     @Test("suspicion ends a probe interval after the last failure, if others are accepted, or by command")
     func forgiven() {
         var blame = trusted()
-        _ = blame.judgeFailed(batch(), .unavailable, apps: ["bad"], .init(), at: at(10).boot)
+        fail(&blame, at: 10)
         blame.forgetSuspects(olderThan: .seconds(60), at: at(100).boot)
-        #expect(blame.suspects.count == 1, "nothing was accepted since")
+        #expect(blame.hasSuspects, "nothing was accepted since")
         _ = blame.noteAccepted(1, of: batch(attempted: 101), app: nil, at: at(101))
         blame.forgetSuspects(olderThan: .seconds(600), at: at(102).boot)
-        #expect(blame.suspects.count == 1)
+        #expect(blame.hasSuspects)
         blame.forgetSuspects(olderThan: .seconds(60), at: at(102).boot)
-        #expect(blame.suspects.isEmpty)
-        _ = blame.judgeFailed(batch(), .unavailable, apps: ["bad"], .init(), at: at(110).boot)
+        #expect(!blame.hasSuspects)
+        fail(&blame, at: 110)
         blame.forgiveAll()
-        #expect(blame.suspects.isEmpty)
+        #expect(!blame.hasSuspects)
     }
 
     @Test("earlier acknowledgements end doubts for 30 seconds after the first one; later doubts last")
@@ -155,10 +212,10 @@ struct BlameTests {
         var blame = trusted()
         blame.noteKept(60, app: "bad")
         blame.noteRefused(20, app: "bad")
-        _ = blame.judgeFailed(batch(), .unavailable, apps: ["bad"], .init(), at: at(1).boot)
+        fail(&blame, at: 1)
         blame.forgetSettings()
         #expect(
-            blame.suspects.isEmpty && blame.rejections.kept.isEmpty && blame.shares.share(of: "bad") == nil)
+            !blame.hasSuspects && !blame.asksAppsOfAccepted && blame.share(of: "bad") == nil)
         #expect(!blame.acknowledged.isWithSettings && !blame.hasAccepted(since: at(0).boot))
     }
 }

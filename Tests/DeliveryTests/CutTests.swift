@@ -63,17 +63,4 @@ struct CutTests {
         #expect(requests <= 25)
         #expect(places(Cut.pieces(of: 5_000, share: { _ in 0.5 })).count == 64)
     }
-
-    @Test("the share of refused events follows what happened last, by app, and says nothing of too few")
-    func shares() {
-        var shares = RefusalShare()
-        shares.note(refused: true, events: 9, of: "web")
-        #expect(shares.share(of: "web") == nil && shares.share(of: nil) == nil)
-        shares.note(refused: false, events: 27, of: "web")
-        #expect(shares.share(of: "web") == 0.25)
-        shares.note(refused: false, events: 5_000, of: "web")
-        #expect(shares.share(of: "web").map { $0 < 0.05 } == true)
-        for app in 0..<2_000 { shares.note(refused: true, events: 10, of: "app\(app)") }
-        #expect(shares.share(of: "app1999") == 1)
-    }
 }

@@ -70,7 +70,9 @@ private final class SharedStore: BatchStore {
 
 private struct ScriptedSender: BatchSender {
     let answer: @Sendable (Batch) async -> Outcome
+    var dropped: @Sendable () async -> Void = {}
     func send(_ batch: Batch) async -> Outcome { await answer(batch) }
+    func dropIssuedCredentials() async { await dropped() }
 }
 
 @Suite("Delivery driver")
@@ -98,7 +100,33 @@ struct DeliveryDriverTests {
         let values = Mutex<[String: String?]>([:])
     }
 
-    @Test("ga01, ga06: what is stored is sent by the loop; drain waits for the end and reports each request")
+    @Test("resume drops issued credentials before the next attempt; a pause's end does not")
+    func resumeDropsCredentials() async throws {
+        let loop = try EventLoop(name: "delivery")
+        try loop.start()
+        defer { loop.stop() }
+        let store = SharedStore()
+        let token = Mutex(1)
+        let sender = ScriptedSender { _ in
+            token.withLock { $0 } < 2 ? .held(.unauthorised) : .acknowledged
+        } dropped: {
+            token.withLock { $0 += 1 }
+        }
+        let driver = DeliveryDriver(
+            on: loop, store: store, senders: ["main": sender], options: options(), log: Log(KeptLog()),
+            summaries: { store.lanes }, persist: { _, _ in })
+        await driver.start()
+        store.accept(50)
+        await driver.summariesChanged()
+        #expect(await eventually { driver.snapshot.destinations.first?.obstacle == .held })
+        try await driver.pause(token: "t")
+        try await driver.resume(token: "t")
+        #expect(token.withLock { $0 } == 1)
+        try await driver.resume()
+        #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 50 })
+    }
+
+    @Test("ga01, ga06: stored events are sent by the loop; drain waits for the end and reports each request")
     func ga06_drainEndToEnd() async throws {
         try await withDriver(options(interval: .off)) { driver, store, _, _ in
             store.accept(1000)

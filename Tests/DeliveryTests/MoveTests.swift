@@ -65,7 +65,7 @@ struct MoveTests {
         world.answer = { _, _ in (.milliseconds(50), .retry(.unavailable)) }
         world.accept(300)
         world.run(.seconds(120))
-        #expect(world.main.isFullOfRetries(.normal))
+        #expect(world.main.chooser(Gate(), at: world.now).isFullOfRetries(.normal))
         world.answer = { _, _ in (.milliseconds(50), .acknowledged) }
         if moves {
             world.move("main", to: "elsewhere")

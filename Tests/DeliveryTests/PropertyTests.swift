@@ -110,7 +110,7 @@ struct PropertyTests {
                 else {
                     return
                 }
-                let asked = machine.asked(.critical) * machine.largestBatch(.critical)
+                let asked = machine.backlog.asked(.critical) * machine.backlog.largestBatch(.critical)
                 let waiting = world.store.lanes[request.destination]?.critical.waitingEvents ?? 0
                 let retries = machine.kept.all.count { $0.waitsForRetry && $0.header.priority == .critical }
                 // A probe takes another batch than the last time: it may be a normal one.

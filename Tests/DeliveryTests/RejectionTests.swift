@@ -164,7 +164,7 @@ struct RejectionTests {
         world.runUntilQuiet()
         #expect(world.store.deadLettered.keys.sorted() == [3])
         #expect(world.store.acknowledged.count == 49)
-        let learned = try #require(world.main.ceiling)
+        let learned = try #require(world.main.blame.ceiling)
         #expect(learned.bytes < 2 * limit)
         let before = world.sent.count
         world.accept(50)
@@ -173,7 +173,7 @@ struct RejectionTests {
         // With the ceiling nothing is refused any more.
         #expect(world.sent.dropFirst(before).allSatisfy { $0.events.count <= 10 })
         world.input(.reload(world.machine.options))
-        #expect(world.main.ceiling == nil)
+        #expect(world.main.blame.ceiling == nil)
     }
 
     @Test("the size limit from 413 survives a restart with the same settings only")

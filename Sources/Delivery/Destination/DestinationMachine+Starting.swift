@@ -3,16 +3,6 @@ internal import Model
 
 // Starting attempts: `advance` after every change, `wakeAt` for the time of the next one.
 extension DestinationMachine {
-    /// What may be attempted next.
-    enum Start {
-        /// A batch that was given back.
-        case again(BatchID, isProbe: Bool)
-        /// The next waiting events of a lane, or a free batch.
-        case next(Priority, takesFree: Bool, isProbe: Bool)
-        /// A batch that was leased ahead; the number is its attempt's.
-        case ready(UInt64)
-    }
-
     /// Starts everything that may start now.
     ///
     /// The order matters: waits that are over end first, then commands that can no longer send; batches
@@ -23,10 +13,17 @@ extension DestinationMachine {
         settleAgain(at: now)
         endPushAtObstacle(gate)
         markWhatIsDue(gate, at: now)
-        returnReady(gate)
-        while let start = nextStart(gate, at: now) { begin(start, at: now) }
+        returnReady(gate, at: now)
+        while let start = nextStart(gate, at: now) { begin(start, gate, at: now) }
         askAhead(gate, at: now)
         endPushWhenOver(gate)
+    }
+
+    /// The next attempt, by precedence; nil if nothing may start. Probes do not wait for the rate of
+    /// `requestsPerSecond`, but are charged to it.
+    private mutating func nextStart(_ gate: Gate, at now: Moment) -> Start? {
+        guard let start = chooser(gate, at: now).start() else { return nil }
+        return standing.isForProbesOnly || turns.allowsRequest(at: now.boot) ? start : nil
     }
 
     /// Ends all waits that are over.
@@ -52,27 +49,27 @@ extension DestinationMachine {
     }
 
     /// Releases all waiting events of a lane when its oldest event has waited long enough, and one batch of
-    /// events that come close to a deadline.
+    /// events whose deadline is near.
     private mutating func markWhatIsDue(_ gate: Gate, at now: Moment) {
         for priority in Priority.inOrder {
             guard let automatic = gate.automatic else {
                 views[priority].letNoneGo()
                 continue
             }
-            if !views[priority].isAheadOfSummary, let risk = atRisk(priority), risk <= now.wall {
+            if !views[priority].isAheadOfSummary, let risk = backlog.atRisk(priority), risk <= now.wall {
                 // One batch only: the next summary shows whether more events are at risk.
                 views[priority].letGo(1)
             }
             guard let oldest = views[priority].oldestAcceptedAt else { continue }
-            if automatic.due(priority, since: oldest) <= now.boot, available(priority) > 0 {
-                views[priority].letGo(waiting(priority))
+            if automatic.due(priority, since: oldest) <= now.boot, backlog.available(priority) > 0 {
+                views[priority].letGo(views[priority].waiting)
             }
         }
     }
 
     /// Begins an attempt: charges the rate, creates the attempt, and asks the queue for the batch (or sends
     /// it, if it was leased ahead).
-    private mutating func begin(_ start: Start, at now: Moment) {
+    private mutating func begin(_ start: Start, _ gate: Gate, at now: Moment) {
         turns.charge(1, at: now.boot)
         switch start {
         case .ready(let number):
@@ -92,210 +89,70 @@ extension DestinationMachine {
             }
             effects.append(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
-            turns.begun(isPiece: takesFree && suspectsFree)
-            if isProbe {
-                exchangeRejected()
-            }
-            let elsewhere = isProbe && !takesFree ? lookElsewhere() : nil
-            let priority = elsewhere?.lane ?? priority
-            let order = options.order
-            var isNewest = false
-            if isProbe, !takesFree, elsewhere == nil {
-                standing.updateDoubt {
-                    $0.noteProbe(in: priority)
-                    isNewest = $0.looksAtNewest(order, at: now.boot)
-                }
-            }
-            let id = begin(
-                Attempt(
-                    takesFree ? .free : .next, priority: priority, isProbe: isProbe,
-                    isPushed: pushing.isActive))
-            if takesFree {
-                pushing.begunFree(priority)
-            }
-            if isProbe {
-                pushing.usedProbe()
-            }
-            // With an order, a probe that passes the first of its lane takes a single event, so that as
-            // little as possible arrives out of order. In a long doubt a single event is the most likely to
-            // pass.
-            let isPassing = options.order != .free && oldest(priority, where: isInOrder) != nil
-            let isOne = hold?.doubt?.isAnnounced == true || isPassing
-            let notOf = elsewhere?.notOf ?? []
-            let most = isProbe && isOne && !takesFree && notOf.isEmpty || isNewest ? 1 : nil
-            var request = request(priority, atMost: most, takesFree: takesFree, at: now)
-            request.notOf.formUnion(notOf)
-            request.isNewest = isNewest
-            effects.append(.leaseNext(id, request))
-            if !takesFree, turns.looks(at: now.boot) {
-                turns.endLook()
-            }
+            turns.begun(isPiece: takesFree && backlog.suspectsFree)
+            beginNext(priority, takesFree: takesFree, isProbe: isProbe, gate, at: now)
         }
     }
 
-    /// The request for a lane's next batch. It excludes batches whose waits are known here; the queue would
-    /// otherwise hand them out before their time.
-    func request(
-        _ priority: Priority, atMost most: Int? = nil, takesFree: Bool = false, at now: Moment
-    ) -> LeaseRequest {
-        var known = kept.ids()
-        attempts.forEach { attempt in
-            if let batch = attempt.wishedBatch {
-                known.insert(batch.header.id)
+    /// Asks the queue for the next batch of a lane, or for a free one.
+    private mutating func beginNext(
+        _ wanted: Priority, takesFree: Bool, isProbe: Bool, _ gate: Gate, at now: Moment
+    ) {
+        if isProbe, options.order != .promised, let began = hold?.doubt?.began {
+            kept.makeRoom(inDoubtSince: began)
+        }
+        let elsewhere = isProbe && !takesFree ? lookElsewhere() : nil
+        let priority = elsewhere?.lane ?? wanted
+        let order = options.order
+        var isNewest = false
+        if isProbe, !takesFree, elsewhere == nil {
+            standing.updateDoubt {
+                $0.noteProbe(in: priority)
+                isNewest = $0.looksAtNewest(order, at: now.boot)
             }
         }
-        // Deadlines change the order of events, so they are ignored if an order is kept or promised.
-        let urgent =
-            options.order == .free ? options.deadlines.urgent(in: views[priority].summary, at: now.wall) : nil
-        var request = LeaseRequest(
-            destination: name, priority: priority, maxEvents: most ?? mostEvents, maxBytes: maxBytes)
-        (request.urgentBefore, request.urgentFor) = (urgent?.before, urgent?.deadline)
-        request.inOrder = options.order != .free
-        request.except = known
-        if suspectsFree {
-            request.free = takesFree ? .newest : .none
+        let id = begin(
+            Attempt(
+                takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: pushing.isActive))
+        if takesFree {
+            pushing.begunFree(priority)
         }
+        if isProbe {
+            pushing.usedProbe()
+        }
+        // With an order, a probe that passes the first of its lane takes a single event, so that as little
+        // as possible arrives out of order. In a long doubt a single event is the most likely to pass.
+        let isPassing = order != .free && kept.oldest(priority) { $0.isInOrder(order) } != nil
+        let isOne = hold?.doubt?.isAnnounced == true || isPassing
+        let notOf = elsewhere?.notOf ?? []
+        let most = isProbe && isOne && !takesFree && notOf.isEmpty || isNewest ? 1 : nil
+        var request = chooser(gate, at: now).request(priority, atMost: most, takesFree: takesFree)
+        request.notOf.formUnion(notOf)
+        request.isNewest = isNewest
+        effects.append(.leaseNext(id, request))
         if !takesFree, turns.looks(at: now.boot) {
-            request.notOf = blame.asked
+            turns.endLook()
         }
-        return request
     }
 
-    /// When `advance` has to be called even if nothing happens; nil for never.
-    ///
-    /// Each time that `advance` compares with the clock must be added here. A forgotten one stalls the
-    /// destination until something else happens.
-    func wakeAt(_ gate: Gate, at now: Moment) -> BootInstant? {
-        var next = NextPoint(after: now.boot)
-        next.take(standing.retryAfterUntil)
-        attempts.forEach { attempt in
-            next.take(attempt.settleAgainAt)
-            next.take(attempt.unproven?.until)
-        }
-        if case .until(let again) = standing.offline {
-            next.take(again)
-        }
-        guard gate.block == nil,
-            pushing.isActive || gate.automatic != nil && (lanes.events > 0 || !kept.isEmpty)
-        else {
-            return next.point
-        }
-        next.take(standing.storeRetryAt)
-        next.take(turns.lookAt)
-        next.take(planned(gate, at: now))
-        guard !standing.isForProbesOnly else { return next.point }
-        next.take(standing.startNotBefore)
-        next.take(turns.rateRetryAt)
-        for priority in Priority.inOrder {
-            views[priority].addChanges(to: &next)
-            guard gate.automatic != nil, let risk = atRisk(priority) else { continue }
-            // At most an hour: the deadline follows the time of day, which may be set meanwhile.
-            next.take(now.boot + min(risk - now.wall, .seconds(3600)))
-        }
-        return next.point
+    /// Decides whether the next new probe is to be of an app without rejected events: in which lane, and
+    /// which apps the queue passes over. Nil: the next events in line are taken.
+    private mutating func lookElsewhere() -> (lane: Priority, notOf: Set<String>)? {
+        guard options.order == .free, let doubt = hold?.doubt else { return nil }
+        let refused = Set(kept.all.filter { $0.rejectedAt != nil }.compactMap(\.app))
+        guard doubt.isAnnounced || !refused.isEmpty else { return nil }
+        let lanes = backlog.lanesWithNew
+        var chosen: Priority?
+        standing.updateDoubt { chosen = $0.laneOfOtherApp(lanes) }
+        return chosen.map { ($0, refused) }
     }
 
-    /// When the next attempt begins if nothing happens before; nil if none is planned or one could begin now.
-    /// Shown by `status` as the next attempt.
-    func planned(_ gate: Gate, at now: Moment) -> BootInstant? {
-        var next = NextPoint(after: now.boot)
-        guard gate.block == nil, gate.automatic != nil || pushing.isActive, standing.offline != .noRoute
-        else { return nil }
-        var barrier = [standing.retryAfterUntil, standing.storeRetryAt].compactMap { $0 }.max() ?? now.boot
-        if case .until(let again) = standing.offline {
-            barrier = max(barrier, again)
-        }
-        if let probe = standing.nextProbe {
-            next.take(max(probe, barrier))
-        } else if !standing.isForProbesOnly {
-            barrier = [standing.startNotBefore, turns.rateRetryAt].compactMap { $0 }.reduce(barrier, max)
-            next.take(kept.nextNotBefore(after: now.boot, atLeast: barrier))
-            for priority in Priority.inOrder {
-                if freeToTake(priority) > 0 {
-                    next.take(barrier)
-                }
-                next.take(dueAt(priority, gate).map { max($0, barrier) })
-            }
-        }
-        return next.point
-    }
-
-    /// When a lane's oldest event will have waited long enough; nil if nothing waits or sending is not
-    /// automatic.
-    func dueAt(_ priority: Priority, _ gate: Gate) -> BootInstant? {
-        guard let automatic = gate.automatic, let oldest = views[priority].oldestAcceptedAt,
-            available(priority) > 0
-        else {
-            return nil
-        }
-        return automatic.due(priority, since: oldest)
-    }
-}
-
-/// What waits for the destination: the queue's summary, corrected by what was requested since.
-extension DestinationMachine {
-    /// Waiting events that no request to the queue has been made for. The queue was asked for batches, not
-    /// events, so each request counts as a full batch.
-    func available(_ priority: Priority) -> Int {
-        guard !views[priority].isSaidEmpty else { return 0 }
-        let waiting = waiting(priority)
-        return waiting > 0 ? max(0, waiting - asked(priority) * largestBatch(priority)) : 0
-    }
-
-    /// Events that are in no batch, and those in batches that the queue has formed but not handed over.
-    func waiting(_ priority: Priority) -> Int { views[priority].waiting }
-
-    /// Batches of a lane that the queue is forming now.
-    func asked(_ priority: Priority) -> Int { attempts.counts.askingForNew[priority] }
-
-    /// Free batches of a lane that were not requested yet.
-    func freeToTake(_ priority: Priority) -> Int {
-        let unclaimed = views[priority].freeBatches
-        guard unclaimed > 0 else { return 0 }
-        // The queue counts the batches remembered here as free too, as well as those that a settlement is
-        // just making.
-        return max(0, unclaimed - kept.counts.batches[priority] - attempts.counts.known[priority])
-    }
-
-    /// Whether anything could be sent, now or later.
-    var hasSomething: Bool {
-        !kept.isEmpty || Priority.inOrder.contains { waiting($0) > 0 || freeToTake($0) > 0 }
-    }
-
-    /// Events that have not reached the destination, as far as is known; the figure that drain reports.
-    var eventsLeft: Int {
-        var left = kept.counts.events
-        for attempt in attempts.values where !attempt.isForgotten { left += attempt.eventsLeft }
-        let known = left
-        for priority in Priority.inOrder { left += waiting(priority) }
-        guard Priority.inOrder.contains(where: { freeToTake($0) > 0 }) else { return left }
-        // For free batches only the queue's figure is known, which still counts what was acknowledged just
-        // now. At least one event is left: otherwise a drain would end too early.
-        let batched = views.critical.summary.batchedEvents + views.normal.summary.batchedEvents
-        return left + max(1, batched - known)
-    }
-
-    /// Largest batch to form, in uncompressed bytes.
-    var maxBytes: Int { min(options.batchBytes, ceiling?.bytes ?? .max) }
-
-    /// Most events of a batch. Smaller if many events are refused, so that one cut makes pieces of the best
-    /// size (see `Cut`).
-    var mostEvents: Int { min(options.mostEvents, Cut.largestBatch(share: blame.shares.share(of: nil))) }
-
-    /// Most events of a lane's batch, estimated from the mean size of those that wait.
-    func largestBatch(_ priority: Priority) -> Int {
-        let lane = views[priority].summary
-        let mostEvents = mostEvents
-        guard lane.waitingBytes > 0 else { return mostEvents }
-        let fitting = maxBytes.multipliedReportingOverflow(by: lane.waitingEvents)
-        return fitting.overflow
-            ? mostEvents : min(mostEvents, max(1, fitting.partialValue / lane.waitingBytes))
-    }
-
-    /// When the earliest waiting event of a lane comes close to a deadline; nil without deadlines or events.
-    func atRisk(_ priority: Priority) -> Timestamp? {
-        guard !options.deadlines.isEmpty, available(priority) > 0 else { return nil }
-        return options.deadlines.atRisk(views[priority].summary)
+    /// The lane had no event of another app. The probe's turn is given back, since nothing was tried.
+    private mutating func foundNoOther(at now: Moment) {
+        let lanes = backlog.lanesWithNew
+        standing.updateDoubt { $0.foundNoOther(lanes) }
+        turns.giveTurnBack()
+        standing.setHoldProbe(to: now.boot)
     }
 }
 
@@ -317,22 +174,13 @@ extension DestinationMachine {
     /// Creates an attempt and returns its name.
     mutating func begin(_ attempt: Attempt) -> AttemptID { attemptID(attempts.begin(attempt)) }
 
-    /// Whether the queue is about to hand over a critical batch.
-    ///
-    /// Normal batches wait for that answer. The batch may hold fewer events than requested (a full chunk
-    /// becomes a batch as it is stored), so that more critical events wait than the summary suggests.
-    var isCriticalOnItsWay: Bool {
-        attempts.counts.leasing.critical > 0
-            && attempts.contains {
-                $0.priority == .critical && $0.isLeasing && $0.wishedBatch?.rejectedAt == nil
-            }
-    }
-
     /// Gives back batches leased ahead that may not be sent any more.
-    mutating func returnReady(_ gate: Gate) {
+    mutating func returnReady(_ gate: Gate, at now: Moment) {
         guard attempts.counts.ready != PerPriority(both: 0) else { return }
-        let permission = permission(gate)
-        let isFull = PerPriority(critical: isFullOfRetries(.critical), normal: isFullOfRetries(.normal))
+        let permission = Permission(gate, standing, isPushing: pushing.isActive)
+        let chooser = chooser(gate, at: now)
+        let isFull = PerPriority(
+            critical: chooser.isFullOfRetries(.critical), normal: chooser.isFullOfRetries(.normal))
         let gone = attempts.numbers { $0.isReady && (!permission.allows($0) || isFull[$0.priority]) }
         for number in gone { returnReady(number) }
     }
@@ -345,28 +193,216 @@ extension DestinationMachine {
     }
 
     /// Requests full batches ahead of a free place, if nothing is wrong and many of them wait.
-    mutating func askAhead(_ gate: Gate, at now: Moment) {
+    private mutating func askAhead(_ gate: Gate, at now: Moment) {
         guard options.order == .free, gate.block == nil, gate.automatic != nil, obstacle(gate) == nil,
             standing.storeRetryAt == nil, !pushing.isActive, !turns.isLimited, kept.isEmpty,
-            blame.suspects.isEmpty, !pushing.isStopping, !hasPlace(.normal),
-            attempts.counts.sending > 0
+            !blame.hasSuspects, !pushing.isStopping, attempts.counts.sending > 0,
+            attempts.counts.ahead <= DestinationMachine.fewAhead
         else { return }
-        guard attempts.counts.ahead <= DestinationMachine.fewAhead else { return }
-        let priority: Priority = available(.critical) > 0 ? .critical : .normal
-        guard isSmall(priority) else { return }
-        while attempts.counts.ahead < DestinationMachine.mostAhead, available(priority) >= options.mostEvents,
-            isDue(priority, gate)
-        {
+        let first = backlog
+        guard !first.hasPlace(.normal, isTroubled: standing.trouble != nil) else { return }
+        let priority: Priority = first.available(.critical) > 0 ? .critical : .normal
+        guard first.isSmall(priority, atMost: DestinationMachine.largestAhead) else { return }
+        while attempts.counts.ahead < DestinationMachine.mostAhead {
+            let backlog = backlog
+            guard backlog.available(priority) >= options.mostEvents, backlog.isDue(priority, gate, pushing)
+            else { return }
             let id = begin(Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false))
-            effects.append(.leaseNext(id, request(priority, at: now)))
+            effects.append(.leaseNext(id, chooser(gate, at: now).request(priority)))
+        }
+    }
+}
+
+// From the queue and back to it: leases, releases, settlements.
+extension DestinationMachine {
+    /// The queue has answered a request.
+    mutating func leased(
+        _ number: UInt64, _ result: LeaseResult, _ apps: [String], _ gate: Gate, at now: Moment
+    ) {
+        // Count every lease, even if its attempt is gone: the queue's own count, with which this one is
+        // compared, includes it.
+        if case .batch(let header, _) = result {
+            views[header.priority].noteLease(events: header.events)
+        }
+        guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
+            if case .batch(let header, _) = result {
+                effects.append(.release(header.id))
+            }
+            return
+        }
+        switch result {
+        case .failed:
+            attempts.end(number)
+            let again = noteStoreFailure(at: now)
+            if var batch = attempt.wishedBatch, !attempt.isForgotten {
+                batch.notBefore = max(batch.notBefore, again)
+                kept.keep(batch)
+            }
+        case .none:
+            attempts.end(number)
+            standing.noteStoreAnswer()
+            let wasNarrow = attempt.isProbe && attempt.awaitsNewBatch && hold?.doubt?.looksElsewhere == true
+            if wasNarrow {
+                foundNoOther(at: now)
+            } else {
+                if attempt.isProbe, hold?.doubt != nil {
+                    standing.setHoldProbe(to: now.boot + Doubt.step)
+                }
+                if attempt.wishedBatch == nil {
+                    noteEmpty(attempt.priority, at: now)
+                }
+            }
+        case .batch(let header, let mayBeTaken):
+            var batch = TrackedBatch(header: header, notBefore: now.boot)
+            batch.mayBeTaken = mayBeTaken
+            take(batch, apps, for: number, attempt, wish, gate, at: now)
         }
     }
 
-    /// Whether the lane's batches are small enough to be requested ahead.
-    private func isSmall(_ priority: Priority) -> Bool {
-        let lane = views[priority].summary
-        guard lane.waitingEvents > 0 else { return false }
-        let bytes = lane.waitingBytes / lane.waitingEvents * options.mostEvents
-        return min(bytes, maxBytes) <= DestinationMachine.largestAhead
+    /// The queue had nothing to give. That ends a lane's part in a push the second time; once, the summary
+    /// may just have been old.
+    private mutating func noteEmpty(_ priority: Priority, at now: Moment) {
+        guard views[priority].noteEmpty(at: now.boot) else { return }
+        pushing.foundNothing(priority)
+    }
+
+    /// Gives a leased batch to its attempt: sends it, keeps it ready, or gives it back if the state has
+    /// changed since the request.
+    private mutating func take(
+        _ new: TrackedBatch, _ apps: [String], for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish,
+        _ gate: Gate, at now: Moment
+    ) {
+        let header = new.header
+        guard !attempt.isForgotten else {
+            attempts.end(number)
+            effects.append(.release(header.id))
+            return
+        }
+        standing.noteStoreAnswer()
+        guard let mine = recognise(new, for: number, wish, at: now) else { return }
+        views[attempt.priority].noteBatch(events: header.events, isNew: attempt.awaitsNewBatch, at: now.boot)
+        if attempt.awaitsNewBatch {
+            pushing.got(header.events, attempt.priority)
+        }
+        var batch = mine
+        // The state that allowed the attempt to begin may have changed while the queue was asked.
+        guard Permission(gate, standing, isPushing: pushing.isActive).allows(attempt) else {
+            return giveBack(batch, number)
+        }
+        if case .nextAhead = wish {
+            attempts.update(number) { $0.wait(with: batch) }
+        } else if batch.attemptedAt != nil
+            || !part(batch, Answer(number: number, isProbe: attempt.isProbe, apps: apps, now: now), nil)
+        {
+            send(&batch, number, at: now)
+        }
+    }
+
+    /// Sends a batch, and charges the rate for each further request that it needs.
+    mutating func send(_ batch: inout TrackedBatch, _ number: UInt64, at now: Moment) {
+        batch.acknowledgedBefore = batch.acknowledgedBefore ?? blame.acknowledged.batches
+        batch.attemptedAt = now.boot
+        batch.history.waitsForDestination = false
+        attempts.update(number) { [batch] in $0.send(batch) }
+        if let most = options.eventsPerRequest {
+            turns.charge((batch.header.events - 1) / most, at: now.boot)
+        }
+        counters.noteSent(batch.header.events)
+        effects.append(.send(attemptID(number)))
+    }
+
+    /// The remembered state of a leased batch; otherwise a new state.
+    ///
+    /// A request for the next batch may cross with a batch that is being formed or given back; the queue then
+    /// hands out a batch that is remembered here.
+    /// - Returns: nil if the batch must not be sent now; the attempt has ended then.
+    private mutating func recognise(
+        _ new: TrackedBatch, for number: UInt64, _ wish: Attempt.Wish, at now: Moment
+    ) -> TrackedBatch? {
+        let header = new.header
+        if case .known(let batch) = wish { return batch.content }
+        if let known = kept[header.id] {
+            guard known.notBefore <= now.boot, !known.isSetAside else {
+                attempts.end(number)
+                effects.append(.release(header.id))
+                return nil
+            }
+            kept.remove(header.id)
+            pushing.begun(header.id)
+            return known
+        }
+        // This attempt holds no batch yet, so `other` is a different attempt.
+        let other = attempts.of(header.id)
+        guard let other else { return new }
+        // The other attempt requested this batch by id and will get an empty answer; this one continues with
+        // it.
+        if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
+        attempts.end(number)
+        return nil
+    }
+
+    /// Ends an attempt and remembers its batch for another one; the queue gets the lease back.
+    mutating func giveBack(_ batch: TrackedBatch, _ number: UInt64) {
+        attempts.end(number)
+        kept.keep(batch)
+        effects.append(.release(batch.header.id))
+    }
+
+    /// Tells the queue how a batch ended. Its place is free at once; if the settlement makes other batches,
+    /// only after the queue has stored it.
+    ///
+    /// - Parameter children: what is remembered of the batches that the settlement makes, in the order of
+    ///   their groups.
+    mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = []) {
+        attempts.update(number) { $0.settle(settlement, children) }
+        effects.append(.settle(attemptID(number), settlement))
+    }
+
+    /// The queue has stored how a batch ended, or failed to (nil); then the settlement is sent again later.
+    mutating func settled(_ number: UInt64, _ headers: [BatchHeader]?, at now: Moment) {
+        guard let attempt = attempts[number], case .settling(let settling) = attempt.phase else { return }
+        guard let headers else {
+            let again = noteStoreFailure(at: now)
+            attempts.update(number) { $0.tell(again: again) }
+            return
+        }
+        attempts.end(number)
+        standing.noteStoreAnswer()
+        guard !attempt.isForgotten else { return }
+        for (header, child) in zip(headers, settling.content.children)
+        where attempts.of(header.id) == nil {
+            var batch = child
+            batch.header = header
+            kept.keep(batch)
+            if attempt.isPushed {
+                pushing.add(header.id)
+            }
+        }
+        askOthers(at: now)
+        if attempt.isPushed {
+            pushing.note(nil)
+        }
+    }
+
+    /// Cuts all attempts; their batches stay in the queue as they are. Attempts whose end the queue is
+    /// storing continue.
+    mutating func cutAll() {
+        // Settlements that the queue failed to store are dropped too: the next run sends those batches again,
+        // under the same id.
+        for number in attempts.numbers(where: { !$0.isBeingTold }) {
+            guard let attempt = attempts.end(number) else { continue }
+            if attempt.isLeased {
+                effects.append(.cut(attemptID(number)))
+            }
+            if var batch = attempt.batch {
+                if attempt.isSending {
+                    batch.mayBeTaken = true
+                }
+                kept.keep(batch)
+                if attempt.isLeased {
+                    effects.append(.release(batch.header.id))
+                }
+            }
+        }
     }
 }

@@ -9,62 +9,13 @@ internal import Model
 ///
 /// The state is in parts that do not know of each other: `views` (what waits in the queue), `attempts` (what
 /// is on its way), `kept` (batches between attempts), `standing` (may anything be sent), `blame` (whose fault
-/// a failure is), `turns` (what is next, and the rate), `pushing` (commands). The extensions connect them:
-/// +Starting and +Choosing begin attempts, +Leasing takes batches from the queue, +Outcomes and +Rejections
-/// treat answers, +Doubts tries what is likely to pass while rejected events or the destination may be at
-/// fault.
+/// a failure is), `turns` (what is next, and the rate), `pushing` (commands). `Chooser` says which attempt is
+/// next. The extensions connect them: +Starting begins attempts and speaks with the queue, +Answers treats
+/// what the destination answers.
 ///
 /// The rules follow the upload channel of App Center's SDK (batches, retries, pauses) and the dispatch of
 /// Google Analytics' SDKs (intervals, commands).
 struct DestinationMachine: Sendable {
-    /// What stands above the destination's own state; made by `DeliveryMachine.gate` for each input.
-    struct Gate: Sendable, Equatable {
-        /// When events are sent without a command.
-        struct Automatic: Sendable, Equatable {
-            /// How long the oldest event of a lane may wait.
-            var waits: PerPriority<Duration>
-            /// Whether a full batch is sent before its wait is over.
-            var batchOnSize: Bool
-            /// See `DeliveryOptions.phase`.
-            var phase: Double?
-
-            /// When events accepted at a time are sent: after half the wait at the earliest, at its end at
-            /// the latest.
-            ///
-            /// In between, the machine's phase decides: the points lie half a wait apart, shifted by the
-            /// phase. Agents that got events at the same moment then send at different times, and an agent
-            /// with a constant flow of events still sends once per wait.
-            func due(_ priority: Priority, since accepted: BootInstant) -> BootInstant {
-                let wait = waits[priority]
-                let half = wait.nanosecondsClamped / 2
-                guard let phase, half > 0 else { return accepted + wait }
-                let earliest = accepted.nanoseconds.addingSaturating(half)
-                let late = (Int64(Double(half) * phase) - earliest % half + half) % half
-                return BootInstant(nanoseconds: earliest.addingSaturating(late))
-            }
-        }
-
-        /// Why nothing at all may be sent; nil if sending is allowed.
-        var block: DestinationStateName?
-        /// Nil: nothing is sent unless a command wants it.
-        var automatic: Automatic?
-    }
-
-    /// An answer of the destination: to which attempt, and when.
-    struct Answer {
-        let number: UInt64
-        let isProbe: Bool
-        /// App of each event in the batch's order; empty if the apps were not looked up.
-        let apps: [String]
-        let now: Moment
-
-        /// The app of the event at a position; nil if unknown.
-        func app(of place: Int) -> String? { apps.isEmpty || apps[place].isEmpty ? nil : apps[place] }
-
-        /// The app of all events; nil if there are several, or if it is unknown.
-        var app: String? { Set(apps).count == 1 ? app(of: 0) : nil }
-    }
-
     var options: DestinationOptions
     var views = PerPriority(both: LaneView())
     var attempts = Attempts()
@@ -76,10 +27,8 @@ struct DestinationMachine: Sendable {
     var blame: Blame
     /// What is next among the batches that may be sent, and how soon the rate allows a request.
     var turns: Turns
-    /// What commands and the stop still want sent.
+    /// The events that commands and the stop still have to send.
     var pushing = Pushing()
-    /// Largest body that the destination accepts; nil if no limit was met.
-    private(set) var ceiling: SizeCeiling?
     var counters = DeliveryCounters()
     /// Source of all jitter, seeded once, so that a test can repeat a run.
     var random: RepeatableRandom
@@ -101,9 +50,26 @@ struct DestinationMachine: Sendable {
         self.options = options
         self.random = random
         standing = Standing(firstStart: startNotBefore, retryAfterUntil: retryAfterUntil)
-        blame = Blame(isWithSettings: acknowledgedFingerprint == options.fingerprint)
+        blame = Blame(
+            isWithSettings: acknowledgedFingerprint == options.fingerprint,
+            ceiling: keptCeiling.flatMap { SizeCeiling(kept: $0, fingerprint: options.fingerprint) })
         turns = Turns(requestsPerSecond: options.requestsPerSecond, at: now.boot)
-        ceiling = keptCeiling.flatMap { SizeCeiling(kept: $0, fingerprint: options.fingerprint) }
+    }
+
+    /// What waits, and how large the next batches may be.
+    var backlog: Backlog {
+        Backlog(
+            options: options, views: views, attempts: attempts.counts, kept: kept.counts,
+            mostEvents: min(options.mostEvents, Cut.largestBatch(share: blame.share(of: nil))),
+            maxBytes: min(options.batchBytes, blame.ceiling?.bytes ?? .max),
+            suspectsFree: options.order == .free && (hold?.doubt != nil || blame.hasRefusals))
+    }
+
+    /// What is next. It copies the parts, so it must not be kept while they change.
+    func chooser(_ gate: Gate, at now: Moment) -> Chooser {
+        Chooser(
+            backlog: backlog, attempts: attempts, kept: kept, standing: standing, blame: blame, turns: turns,
+            pushing: pushing, gate: gate, now: now)
     }
 
     var name: DestinationName { options.name }
@@ -135,15 +101,27 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// Applies changed settings: what was learned with the old ones is forgotten.
+    /// New events arrived: a destination in doubt is offered them at once, or within 10 s if it counts as
+    /// held.
+    private mutating func offerNew(at now: Moment) {
+        if blame.asksMore {
+            turns.look(at: turns.lookAt ?? now.boot + Doubt.step)
+        }
+        standing.updateDoubt { $0.noteNew() }
+        guard let doubt = hold?.doubt, let next = hold?.nextProbe else { return }
+        let isHeld = doubt.hasWaited(options.order, hasRoom: kept.hasRoomForRejected, at: now.boot)
+        standing.setHoldProbe(to: min(next, isHeld ? now.boot + Doubt.step : now.boot))
+    }
+
+    /// Applies changed settings, and forgets what was learned with the old ones.
     ///
-    /// A person who has the settings read again also says that the cause of a hold is fixed. A container that
-    /// changes some of them does not.
+    /// A reload by a person also ends a hold: it means that the cause is fixed. A change of settings by a
+    /// container does not.
     mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
         options = new
         if isByPerson || old.fingerprint != new.fingerprint {
-            changeCeiling { $0 = nil }
+            learn { $0.forgetCeiling() }
             liftHold(at: now.boot)
         }
         if old.fingerprint != new.fingerprint {
@@ -196,6 +174,28 @@ struct DestinationMachine: Sendable {
         kept.updateAll { $0.notBefore = now.boot }
     }
 
+    /// Retries set-aside batches of an app or of all (nil), because a person says that the cause is gone.
+    mutating func retryAside(of app: String?, at now: BootInstant) {
+        blame.forgive(app)
+        kept.retryAside(of: app, after: .zero, at: now)
+    }
+
+    /// Whether anything could be sent, now or later.
+    var hasSomething: Bool { backlog.hasSomething }
+
+    /// Events that have not reached the destination, as far as is known; the figure that drain reports.
+    var eventsLeft: Int { backlog.eventsLeft(underWay: attempts.eventsLeft) }
+
+    /// Apps whose requests fail while those of others succeed, with the last failure of each; for `status`.
+    var failingApps: [String: Failure] {
+        guard kept.counts.failing > 0 else { return [:] }
+        let aside = Set(kept.all.filter { $0.aside == .fails }.compactMap(\.app))
+        let failing = aside.compactMap { app in
+            blame.suspect(app).flatMap { $0.isAlone ? (app, $0.failure) : nil }
+        }
+        return Dictionary(uniqueKeysWithValues: failing)
+    }
+
     /// Collection was disabled and the queue is emptied: batches are forgotten, and answers to those in
     /// flight will be ignored.
     mutating func forgetAll() {
@@ -241,14 +241,16 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// Changes the size ceiling, and makes it durable if the change is visible in its stored form.
-    mutating func changeCeiling(_ change: (inout SizeCeiling?) -> Void) {
-        let before = ceiling?.kept(fingerprint: options.fingerprint)
-        change(&ceiling)
-        let after = ceiling?.kept(fingerprint: options.fingerprint)
-        if after != before {
-            effects.append(.persist(SwitchName.ceiling(name), after))
+    /// Learns from an answer, and makes the size ceiling durable if it has changed.
+    mutating func learn<Result>(_ change: (inout Blame) -> Result) -> Result {
+        let before = blame.ceiling
+        let result = change(&blame)
+        guard blame.ceiling != before else { return result }
+        let kept = blame.ceiling?.kept(fingerprint: options.fingerprint)
+        if kept != before?.kept(fingerprint: options.fingerprint) {
+            effects.append(.persist(SwitchName.ceiling(name), kept))
         }
+        return result
     }
 
     /// Closes the breaker if it is open. Batches start over with their retries, since the failures were the
@@ -289,8 +291,9 @@ extension DestinationMachine {
             endRetryAfter()
             standing.forgetNoRoute()
         }
-        let events = PerPriority(critical: waiting(.critical), normal: waiting(.normal))
-        let free = PerPriority(critical: freeToTake(.critical), normal: freeToTake(.normal))
+        let backlog = backlog
+        let events = PerPriority(critical: backlog.waiting(.critical), normal: backlog.waiting(.normal))
+        let free = PerPriority(critical: backlog.freeToTake(.critical), normal: backlog.freeToTake(.normal))
         pushing.begin(
             Push(
                 everything: everything || pushing.isEverything, events: events, free: free,
@@ -339,10 +342,10 @@ extension DestinationMachine {
             attempts.begun < options.parallelBatches
         else { return }
         if Priority.inOrder.contains(where: mayStillShow) { return }
-        if let obstacle = obstacle(gate), hasSomething {
+        if let obstacle = obstacle(gate), backlog.hasSomething {
             stopPush(obstacle)
         } else {
-            // What is left has failed and waits for a retry.
+            // All remaining batches have failed and wait for a retry.
             stopPush(kept.isEmpty ? nil : .waitingForRetry)
         }
     }

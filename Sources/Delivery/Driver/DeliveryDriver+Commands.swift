@@ -1,4 +1,5 @@
 public import EventLoops
+internal import Logs
 public import Model
 
 /// What people, signals and other modules ask of delivery: of one destination, or of all (nil). A name that
@@ -46,8 +47,8 @@ extension DeliveryDriver {
     /// Releases a token; one that is not held changes nothing.
     ///
     /// - Parameters:
-    ///   - token: nil releases all tokens, lifts holds, closes breakers and resets retries, because a person
-    ///     says that all has recovered.
+    ///   - token: nil releases all tokens, lifts holds, closes breakers, resets retries and has credentials
+    ///     issued again, because a person says that all has recovered.
     ///   - destination: releases only what holds back this destination alone; nil releases everything.
     /// - Returns: what that ended, by a snapshot that is at most 50 ms old.
     @discardableResult
@@ -56,6 +57,13 @@ extension DeliveryDriver {
     ) throws(DeliveryError) -> Resumption {
         try check(destination)
         let before = snapshot
+        if token == nil {
+            // Before the machine's next attempts, which are tasks of the same loop. A token that was refused
+            // within its first minute would be sent again otherwise.
+            for (name, sender) in senders where destination == nil || name == destination {
+                Task(executorPreference: loop) { await sender.dropIssuedCredentials() }
+            }
+        }
         handle(.resume(token: token, destination))
         return Resumption(of: before, token: token, destination: destination)
     }
@@ -114,5 +122,36 @@ extension DeliveryDriver {
         // Removed destinations keep their senders for requests in flight.
         self.senders.merge(senders) { $1 }
         handle(.reload(options, isByPerson: isByPerson), .lanes(summaries()))
+    }
+}
+
+/// Tries a held destination, or one with an open breaker, as soon as its token, key or certificate file
+/// changes. Otherwise a rotated token would take effect only after the probe interval of 20 minutes.
+extension DeliveryDriver {
+    /// How often the files are checked, and only while such a destination waits: otherwise the agent would
+    /// wake up for nothing.
+    private static let credentialInterval = Duration.seconds(10)
+
+    /// Destinations that new credentials may help and that have credential files.
+    private var stuckWithFiles: [DestinationName] {
+        machine.stuck.filter { senders[$0]?.followsFiles ?? false }
+    }
+
+    /// Plans the next check if a destination needs one.
+    func lookForCredentialsLater() {
+        guard credentialTimer == nil, !ends.isStopped, !stuckWithFiles.isEmpty else { return }
+        credentialTimer = loop.after(DeliveryDriver.credentialInterval) {
+            Task(executorPreference: self.loop) { await self.lookForCredentials() }
+        }
+    }
+
+    /// Checks the files, and plans the next check.
+    private func lookForCredentials() async {
+        for name in stuckWithFiles where await senders[name]?.hasNewCredentials() ?? false {
+            log.warning("credentials have changed: trying the destination again", ["destination": name])
+            handle(.newCredentials(name))
+        }
+        credentialTimer = nil
+        lookForCredentialsLater()
     }
 }

@@ -13,23 +13,23 @@ extension DeliveryDriver {
 
     /// Reads the summaries, and remembers them so that `summariesChanged` can skip unchanged ones.
     func currentLanes() -> [DestinationName: Lanes] {
-        lastLanes = summaries()
-        return lastLanes
+        inbox.lanes = summaries()
+        return inbox.lanes
     }
 
     /// Notes a batch to request at the end of this turn, together with others of the same request.
     func wish(_ id: AttemptID, _ request: LeaseRequest) {
-        if wishes.last?.request != request {
+        if calls.wishes.last?.request != request {
             askForBatches()
         }
-        wishes.append((id, request))
+        calls.wishes.append((id, request))
     }
 
     /// Requests the noted batches in one call.
     func askForBatches() {
-        guard let request = wishes.first?.request else { return }
-        let ids = wishes.map(\.id)
-        wishes.removeAll(keepingCapacity: true)
+        guard let request = calls.wishes.first?.request else { return }
+        let ids = calls.wishes.map(\.id)
+        calls.wishes.removeAll(keepingCapacity: true)
         Task(executorPreference: loop) { await self.leaseNext(ids, request) }
     }
 
@@ -54,7 +54,7 @@ extension DeliveryDriver {
     /// The queue's answer to an attempt: a batch, nothing, or a failure.
     private func take(_ batch: Batch?, for id: AttemptID, _ failure: (any Error)? = nil) async {
         if let batch {
-            batches[id] = batch
+            requests.batches[id] = batch
             // The apps of the events, if the machine has to know them before it sends.
             let asksWhose = machine.asksWhose(nil, of: id.destination)
             let apps = asksWhose ? await store.apps(of: batch.header.id) : []
@@ -81,19 +81,19 @@ extension DeliveryDriver {
     /// Tells the queue which batches were acknowledged: along with another call, when eight have gathered, or
     /// after 10 ms.
     func tellAcknowledged(isUrgent: Bool) {
-        guard !acknowledged.isEmpty else { return }
-        guard isUrgent || acknowledged.count >= DeliveryDriver.mostUntold || isStopped else {
-            guard tellTimer == nil else { return }
-            tellTimer = loop.after(DeliveryDriver.tellDelay) {
+        guard !calls.acknowledged.isEmpty else { return }
+        guard isUrgent || calls.acknowledged.count >= DeliveryDriver.mostUntold || ends.isStopped else {
+            guard calls.tellTimer == nil else { return }
+            calls.tellTimer = loop.after(DeliveryDriver.tellDelay) {
                 self.assumeIsolated {
-                    $0.tellTimer = nil
+                    $0.calls.tellTimer = nil
                     $0.tellAcknowledged(isUrgent: true)
                 }
             }
             return
         }
-        let told = acknowledged
-        acknowledged = []
+        let told = calls.acknowledged
+        calls.acknowledged = []
         Task(executorPreference: loop) { await self.acknowledge(told) }
     }
 
@@ -124,14 +124,14 @@ extension DeliveryDriver {
 
     /// Stores switches one at a time, in the order of their changes, so that the last value wins.
     func persistAll() async {
-        while !toPersist.isEmpty {
-            let (name, value) = toPersist.removeFirst()
+        while !switches.waiting.isEmpty {
+            let (name, value) = switches.waiting.removeFirst()
             do {
                 try await persist(name, value)
             } catch {
                 log.error("a switch could not be stored: the next restart loses it", ["error": "\(error)"])
             }
         }
-        isPersisting = false
+        switches.isBusy = false
     }
 }

@@ -37,44 +37,24 @@ public actor DeliveryDriver: LoopActor {
     private(set) var machine: DeliveryMachine
     /// Source of the machine's seeds and jitter.
     private var random = SystemRandomNumberGenerator()
-    /// Leased batches with their events, by attempt; dropped when the attempt has been answered or cut.
-    var batches: [AttemptID: Batch] = [:]
-    /// Tasks of requests in flight, so that a cut can cancel them.
-    private var sends: [AttemptID: Task<Void, Never>] = [:]
+    /// Requests in flight.
+    var requests = Requests()
     /// Clients that wait for a command's result.
-    private var waiters:
-        [CommandID: (report: Report, continuation: CheckedContinuation<CommandResult, Never>)] = [:]
-    private var nextCommand: UInt64 = 1
-    /// Callers of `stop`.
-    private var stopWaiters: [CheckedContinuation<Void, Never>] = []
-    /// Callers that wait until nothing is in flight (`disable`).
-    private var quietWaiters: [CheckedContinuation<Void, Never>] = []
-    /// Whether the stop is over.
-    var isStopped = false
+    private var clients = Clients()
+    /// Who waits for the stop, or until nothing is in flight.
+    var ends = Ends()
+    /// Inputs for the next turn.
+    var inbox = Inbox()
     /// The one timer of all waits, and its time.
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
-    /// The summaries that the machine was last given.
-    var lastLanes: [DestinationName: Lanes] = [:]
-    /// Inputs for the next turn.
-    private var inputs: [DeliveryInput] = []
-    /// Whether a turn is posted already.
-    private var isHandlingSoon = false
-    /// When the snapshot was last published.
-    private var publishedAt: BootInstant?
-    /// Fires when a postponed snapshot is due.
-    private var publishTimer: EventLoop.TimerID?
+    /// When the snapshot was published, and when it is next.
+    private var publication = Publication()
     /// Fires when credential files are checked next; nil if no destination needs that.
     var credentialTimer: EventLoop.TimerID?
-    /// Acknowledged batches that the queue does not know of yet.
-    var acknowledged: [(id: AttemptID, batch: BatchID)] = []
-    /// Fires when the queue has to learn of acknowledgements at the latest.
-    var tellTimer: EventLoop.TimerID?
-    /// Batches to request at the end of this turn, all by the same request.
-    var wishes: [(id: AttemptID, request: LeaseRequest)] = []
-    /// Switches to store, oldest first.
-    var toPersist: [(name: String, value: String?)] = []
-    /// Whether a task is storing switches.
-    var isPersisting = false
+    /// What the queue has yet to be asked or told.
+    var calls = QueueCalls()
+    /// Switches to store.
+    var switches = KeptSwitches()
 
     /// A driver that does nothing before `start`.
     ///
@@ -120,8 +100,8 @@ public actor DeliveryDriver: LoopActor {
     /// The queue has published new summaries.
     public func summariesChanged() {
         // An answer of the queue that waits in `inputs` brings the summaries along; see `handleAll`.
-        guard !inputs.contains(where: \.isAnswerOfQueue) else { return }
-        let before = lastLanes
+        guard !inbox.inputs.contains(where: \.isAnswerOfQueue) else { return }
+        let before = inbox.lanes
         let lanes = currentLanes()
         if lanes != before {
             handle(.lanes(lanes))
@@ -137,9 +117,9 @@ public actor DeliveryDriver: LoopActor {
     /// longer only if the queue is storing an acknowledgement, which would otherwise be sent again.
     /// - Parameter grace: zero sends nothing and cuts what is in flight.
     public func stop(grace: Duration) async {
-        guard !isStopped else { return }
+        guard !ends.isStopped else { return }
         await withCheckedContinuation { continuation in
-            stopWaiters.append(continuation)
+            ends.stopWaiters.append(continuation)
             handle(.stop(grace: grace))
         }
     }
@@ -152,15 +132,9 @@ public actor DeliveryDriver: LoopActor {
     /// Waits until nothing is in flight, at most for the grace.
     func ending(of grace: Duration) async {
         guard machine.hasAttempts else { return }
-        let timer = loop.after(grace) { self.assumeIsolated { $0.endQuietWait() } }
-        await withCheckedContinuation { quietWaiters.append($0) }
+        let timer = loop.after(grace) { self.assumeIsolated { $0.ends.quiet() } }
+        await withCheckedContinuation { ends.quietWaiters.append($0) }
         loop.cancel(timer)
-    }
-
-    /// Wakes the callers that wait until nothing is in flight.
-    private func endQuietWait() {
-        for waiter in quietWaiters { waiter.resume() }
-        quietWaiters = []
     }
 
     /// Throws `unknownDestination` for a name that is not configured.
@@ -176,14 +150,13 @@ public actor DeliveryDriver: LoopActor {
     func command(
         _ report: @escaping Report, _ input: (CommandID) -> DeliveryInput
     ) async -> CommandResult {
-        let id = CommandID(number: nextCommand)
-        nextCommand += 1
+        let id = clients.nextCommand()
         // The summaries first: events accepted just before the command belong to it.
         handle(.lanes(summaries()))
         let begin = input(id)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                waiters[id] = (report, continuation)
+                clients.waiting[id] = (report, continuation)
                 handle(Task.isCancelled ? .cancel(id) : begin)
                 // The machine ignores the cancellation of a command that it does not know, so it would never
                 // end the wait.
@@ -198,12 +171,12 @@ public actor DeliveryDriver: LoopActor {
 
     /// Gives a command's client the result; a second result is ignored.
     func finish(_ id: CommandID, _ result: CommandResult) {
-        waiters.removeValue(forKey: id)?.continuation.resume(returning: result)
+        clients.finish(id, result)
     }
 
     /// Handles inputs now, after those that wait already.
     func handle(_ new: DeliveryInput...) {
-        inputs += new
+        inbox.inputs += new
         handleAll()
     }
 
@@ -212,18 +185,16 @@ public actor DeliveryDriver: LoopActor {
     /// Answers of the queue and of destinations often arrive several at a time, and handling them together
     /// costs little more than one.
     func handleSoon(_ input: DeliveryInput) {
-        inputs.append(input)
-        guard !isHandlingSoon else { return }
-        isHandlingSoon = true
+        inbox.inputs.append(input)
+        guard !inbox.isPosted else { return }
+        inbox.isPosted = true
         loop.post { self.assumeIsolated { $0.handleAll() } }
     }
 
     /// One turn: gives all inputs to the machine and carries out its effects.
     private func handleAll() {
-        isHandlingSoon = false
-        guard !inputs.isEmpty else { return }
-        var taken = inputs
-        inputs.removeAll(keepingCapacity: true)
+        var taken = inbox.take()
+        guard !taken.isEmpty else { return }
         if let answer = taken.lastIndex(where: \.isAnswerOfQueue) {
             taken.insert(.lanes(currentLanes()), at: answer + 1)
         }
@@ -231,20 +202,20 @@ public actor DeliveryDriver: LoopActor {
         let effects = machine.handle(taken, at: now, using: &random)
         for effect in effects { perform(effect) }
         askForBatches()
-        tellAcknowledged(isUrgent: sends.isEmpty || effects.contains { $0.asksQueue })
+        tellAcknowledged(isUrgent: requests.tasks.isEmpty || effects.contains { $0.asksQueue })
         for input in taken {
             switch input {
             // The attempt's state changed while the queue was asked (paused, for example), and the machine
             // gave the batch back.
-            case .leased(let id, _, _) where !machine.holdsBatch(id): batches[id] = nil
-            case .sent(let id, _, _): batches[id] = nil
+            case .leased(let id, _, _) where !machine.holdsBatch(id): requests.batches[id] = nil
+            case .sent(let id, _, _): requests.batches[id] = nil
             default: break
             }
         }
         arm(now)
         lookForCredentialsLater()
-        if !quietWaiters.isEmpty, !machine.hasAttempts {
-            endQuietWait()
+        if !ends.quietWaiters.isEmpty, !machine.hasAttempts {
+            ends.quiet()
         }
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
@@ -253,22 +224,22 @@ public actor DeliveryDriver: LoopActor {
     /// a batch. While something is in flight it waits for what follows, so that a fast answer does not wake
     /// the loop twice.
     private func publish(_ now: Moment, isUrgent: Bool) {
-        let isDue = publishedAt.map { $0 + DeliveryDriver.publishInterval <= now.boot } ?? true
-        guard isUrgent || isDue && !machine.hasAttempts || isStopped else {
-            guard publishTimer == nil else { return }
-            publishTimer = loop.at(now.boot + DeliveryDriver.publishInterval) {
+        let isDue = publication.at.map { $0 + DeliveryDriver.publishInterval <= now.boot } ?? true
+        guard isUrgent || isDue && !machine.hasAttempts || ends.isStopped else {
+            guard publication.timer == nil else { return }
+            publication.timer = loop.at(now.boot + DeliveryDriver.publishInterval) {
                 self.assumeIsolated {
-                    $0.publishTimer = nil
+                    $0.publication.timer = nil
                     $0.publish(Moment($0.time), isUrgent: true)
                 }
             }
             return
         }
-        if let publishTimer {
-            loop.cancel(publishTimer)
+        if let timer = publication.timer {
+            loop.cancel(timer)
         }
-        publishTimer = nil
-        publishedAt = now.boot
+        publication.timer = nil
+        publication.at = now.boot
         published.withLock { $0 = machine.snapshot(at: now) }
     }
 
@@ -295,37 +266,36 @@ public actor DeliveryDriver: LoopActor {
         case .leaseAgain(let id, let batch):
             Task(executorPreference: loop) { await self.leaseAgain(id, batch) }
         case .send(let id):
-            guard var batch = batches[id] else { return }
+            guard var batch = requests.batches[id] else { return }
             let sender = senders[id.destination]
             batch.timeFactor = machine.timeFactor(of: id)
-            sends[id] = Task(executorPreference: loop) { [batch] in await self.attempt(id, batch, sender) }
+            requests.tasks[id] = Task(executorPreference: loop) { [batch] in
+                await self.attempt(id, batch, sender)
+            }
         case .cut(let id):
-            batches[id] = nil
-            sends.removeValue(forKey: id)?.cancel()
+            requests.batches[id] = nil
+            requests.tasks.removeValue(forKey: id)?.cancel()
         case .release(let batch):
             Task(executorPreference: loop) { [store] in await store.release(batch) }
         case .settle(let id, let settlement) where settlement.isAcknowledgement:
-            acknowledged.append((id, settlement.batch))
+            calls.acknowledged.append((id, settlement.batch))
         case .settle(let id, let settlement):
             Task(executorPreference: loop) { await self.settle(id, settlement) }
         case .countLate(let id, let deadline, let before, let most):
-            guard let batch = batches[id] else { return }
+            guard let batch = requests.batches[id] else { return }
             machine.noteLate(id.destination, deadline.name, min(most, countLate(batch, deadline, before)))
         case .persist(let name, let value):
-            toPersist.append((name, value))
-            if !isPersisting {
-                isPersisting = true
+            switches.waiting.append((name, value))
+            if !switches.isBusy {
+                switches.isBusy = true
                 Task(executorPreference: loop) { await self.persistAll() }
             }
-        case .report(let id, let report): waiters[id]?.report(report)
+        case .report(let id, let report): clients.waiting[id]?.report(report)
         case .finish(let id, .done):
             // What is reported as done must not come back after a crash.
             Task(executorPreference: loop) { await self.finishDurably(id) }
         case .finish(let id, let result): finish(id, result)
-        case .stopped:
-            isStopped = true
-            for waiter in stopWaiters { waiter.resume() }
-            stopWaiters = []
+        case .stopped: ends.stopped()
         case .note(let destination, let note): note.write(to: log, destination)
         }
     }
@@ -362,7 +332,7 @@ public actor DeliveryDriver: LoopActor {
     /// Hands an answer to the machine, which ignores it if the attempt was cut meanwhile.
     private func sent(_ id: AttemptID, _ outcome: Outcome, apps: [String] = []) {
         // The machine knows whether it was cut meanwhile, and given back.
-        sends[id] = nil
+        requests.tasks[id] = nil
         handleSoon(.sent(id, outcome, apps: apps))
     }
 }

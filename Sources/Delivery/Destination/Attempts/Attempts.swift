@@ -149,6 +149,26 @@ struct Attempts: Sendable {
 
     func numbers(where isSo: (Attempt) -> Bool) -> [UInt64] { all.keys(where: isSo) }
 
+    /// Events of the attempts that the destination does not have.
+    var eventsLeft: Int {
+        var left = 0
+        all.forEach { _, attempt in
+            if !attempt.isForgotten {
+                left += attempt.eventsLeft
+            }
+        }
+        return left
+    }
+
+    /// Whether the queue is about to hand over a critical batch.
+    ///
+    /// Normal batches wait for that answer. The batch may hold fewer events than requested (a full chunk
+    /// becomes a batch as it is stored), so that more critical events wait than the summary suggests.
+    var isCriticalOnItsWay: Bool {
+        counts.leasing.critical > 0
+            && contains { $0.priority == .critical && $0.isLeasing && $0.wishedBatch?.rejectedAt == nil }
+    }
+
     /// The attempt that holds a batch or has requested it by its id.
     func of(_ batch: BatchID) -> UInt64? { all.firstKey { $0.batch?.header.id == batch } }
 }

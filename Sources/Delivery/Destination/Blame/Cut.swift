@@ -38,9 +38,41 @@ enum Cut {
                 max(min(smallPiece, best(share(app) ?? overall)), least)
             }
         }
+        return halves(of: events, apps: apps)
+    }
+
+    /// Number of the half, 0 or 1, for each event. Halves are parted between apps, so that one app's events
+    /// soon cost the others no requests. A single app, or a lane with an order, is cut in the middle.
+    ///
+    /// - Parameters:
+    ///   - apps: app of each event; empty if the order is kept or no app is known.
+    ///   - isSampled: whether the first half is a single event.
+    static func halves(of events: Int, apps: [String], isSampled: Bool = false) -> [Int] {
+        let names = Set(apps).sorted()
         let first = Set(names.prefix(names.count / 2))
         return (0..<events).map { place in
-            (first.isEmpty ? place < events / 2 : first.contains(apps[place])) ? 0 : 1
+            (first.isEmpty ? place < (isSampled ? 1 : events / 2) : first.contains(apps[place])) ? 0 : 1
+        }
+    }
+
+    /// The number of the piece for each event of a batch that is parted between apps: one piece for each
+    /// wanted app, and the rest together.
+    ///
+    /// - Parameters:
+    ///   - most: most pieces besides the rest.
+    ///   - isSampled: whether only the first event of each wanted app is parted off.
+    ///   - isWanted: whether an app's events are parted off.
+    static func parted(
+        _ apps: [String], atMost most: Int, isSampled: Bool, where isWanted: (String) -> Bool
+    ) -> [Int] {
+        var numbers: [String: Int] = [:]
+        return apps.map { app in
+            let isNew = numbers[app] == nil
+            let isMine =
+                isSampled ? isNew && app != "" && numbers.count < most && isWanted(app) : isWanted(app)
+            guard isMine else { return most }
+            numbers[app] = numbers[app] ?? min(numbers.count, most - 1)
+            return numbers[app] ?? most
         }
     }
 

@@ -19,8 +19,6 @@ struct RejectionWindow: Sendable {
     /// Runs of equal fates, oldest first. The list is short, because equal neighbours join. `app` is nil for
     /// events of unknown or several apps.
     private var runs: [(isRejected: Bool, app: String?, events: Int)] = []
-    /// Rejected and kept events of each app since the last one that was accepted.
-    private(set) var kept: [String: Int] = [:]
     /// Rejected events since anything was accepted.
     private var inARow = 0
 
@@ -76,28 +74,12 @@ struct RejectionWindow: Sendable {
         }
     }
 
-    /// Whether an app's rejections say nothing about the destination: fifty of its events were rejected while
-    /// others were accepted.
+    /// Whether fifty of an app's events were rejected, while others were accepted: the app's rejections say
+    /// nothing about the destination.
     func isOwnMatter(of app: String?) -> Bool {
-        isHopeless(app) || app != nil && rejectedOf[app] ?? 0 >= RejectionWindow.ownMatter && toleratesAlone
+        app != nil && toleratesAlone && rejectedOf[app] ?? 0 >= RejectionWindow.ownMatter
     }
 
-    /// Whether fifty events of an app were rejected and kept, and none accepted since.
-    func isHopeless(_ app: String?) -> Bool {
-        app.map { kept[$0] ?? 0 >= RejectionWindow.ownMatter } ?? false
-    }
-
-    /// Rejected events of an app were kept.
-    mutating func noteKept(_ events: Int, of app: String?) {
-        inARow += events
-        guard let app else { return }
-        // Senders can invent any number of app names.
-        if kept.count >= RejectionWindow.length {
-            kept = [:]
-        }
-        kept[app, default: 0] += events
-    }
-
-    /// Events of an app, or of all (nil), are accepted.
-    mutating func forgive(_ app: String? = nil) { kept = app == nil ? [:] : kept.filter { $0.key != app } }
+    /// Rejected events were kept.
+    mutating func noteKept(_ events: Int) { inARow += events }
 }

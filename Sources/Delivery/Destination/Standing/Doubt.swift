@@ -33,6 +33,14 @@ struct Doubt: Sendable, Equatable {
     /// A doubt that begins now; it is announced from the start if the destination was held before.
     init(began: BootInstant, isAnnounced: Bool) { (self.began, self.isAnnounced) = (began, isAnnounced) }
 
+    /// Whether the doubt has lasted long enough for the destination to count as held.
+    ///
+    /// With a promised order, rejected events are passed only one after the other, so the doubt also lasts
+    /// until memory is full of them.
+    func hasWaited(_ order: DestinationOptions.Order, hasRoom: Bool, at now: BootInstant) -> Bool {
+        began + Doubt.patience <= now && (order != .promised || !hasRoom)
+    }
+
     /// The log has said that the destination is held.
     mutating func announce() { isAnnounced = true }
 

@@ -28,9 +28,12 @@ extension Lanes {
     public init() { self.init(both: LaneSummary()) }
 
     /// All events that wait, in batches or not.
-    public var events: Int {
-        critical.waitingEvents + critical.batchedEvents + normal.waitingEvents + normal.batchedEvents
-    }
+    public var events: Int { critical.events + normal.events }
+}
+
+extension LaneSummary {
+    /// All events that wait, in batches or not.
+    var events: Int { waitingEvents + batchedEvents }
 }
 
 extension Priority {

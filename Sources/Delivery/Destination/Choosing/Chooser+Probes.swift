@@ -1,0 +1,85 @@
+internal import EventLoops
+internal import Model
+
+// Attempts that find out whether a destination has recovered, or whose events it accepts.
+extension Chooser {
+    /// The attempt that finds out whether the destination has recovered.
+    ///
+    /// Each time a different batch if possible, since the last one may be at fault itself. Batches that are
+    /// set aside are tried only if there is nothing else, except in a doubt: one that is accepted now would
+    /// end it.
+    func probe() -> Start? {
+        guard attempts.begun < options.parallelBatches, attempts.counts.probes == 0 else { return nil }
+        if let doubt = standing.hold?.doubt, let start = untried.next(in: doubt) { return start }
+        if let start = unasked() { return start }
+        if options.order == .promised, let first = untried.firstInOrder() { return first }
+        // A set-aside batch may be accepted by now, and would end a doubt.
+        let takesAside = standing.hold?.doubt != nil
+        let asideCount = kept.counts.failing + kept.counts.refused
+        let known = takesAside ? kept.count : kept.count - asideCount
+        let fresh = Priority.inOrder.first { backlog.freeToTake($0) > 0 || backlog.available($0) > 0 }
+        let isCriticalNew =
+            fresh == .critical
+            && !kept.contains { (takesAside || !$0.isSetAside) && $0.priority == .critical }
+        if let fresh, known < 2 || isCriticalNew {
+            return .next(fresh, takesFree: backlog.freeToTake(fresh) > 0, isProbe: true)
+        }
+        // Prefer another app than that of the last attempt, batches that were not sampled yet, and those of a
+        // known app.
+        func isKnown(_ card: Kept.Card) -> Bool { takesAside || !card.isSetAside }
+        let last = kept.first(by: { Kept.Card.isRested($1, $0) }, where: isKnown)?.app
+        func isOther(_ card: Kept.Card) -> Bool { isKnown(card) && card.app != last }
+        let next =
+            kept.first(by: Kept.Card.isRested) { isOther($0) && !$0.isTriedAgain && $0.app != nil }
+            ?? kept.first(by: Kept.Card.isRested) { isOther($0) && !$0.isTriedAgain }
+            ?? kept.first(by: Kept.Card.isRested, where: isOther)
+            ?? kept.first(by: Kept.Card.isRested, where: isKnown) ?? kept.first(by: Kept.Card.isRested)
+        return next.map { .again($0.id, isProbe: true) }
+    }
+
+    /// An attempt with a kept piece of an app that was not tried since the failures began.
+    private func unasked() -> Start? {
+        let asked = blame.asked
+        guard !asked.isEmpty else { return nil }
+        let numbers = kept.numbers(of: asked)
+        let piece = kept.first(by: Kept.Card.isRested) { $0.isUnasked(numbers) }
+        return piece.map { .again($0.id, isProbe: true) }
+    }
+
+    /// A probe with new events of an app that was not tried yet, between the usual probes.
+    func look() -> Start? {
+        guard gate.automatic != nil, turns.looks(at: now.boot), attempts.begun < options.parallelBatches,
+            kept.hasRoomForRejected, attempts.counts.probes == 0
+        else { return nil }
+        return backlog.lanesWithNew.first.map { .next($0, takesFree: false, isProbe: true) }
+    }
+
+    /// The request for a lane's next batch. It excludes batches whose waits are known here; the queue would
+    /// otherwise hand them out before their time.
+    func request(_ priority: Priority, atMost most: Int? = nil, takesFree: Bool = false) -> LeaseRequest {
+        var known = kept.ids()
+        attempts.forEach { attempt in
+            if let batch = attempt.wishedBatch {
+                known.insert(batch.header.id)
+            }
+        }
+        // Deadlines change the order of events, so they are ignored if an order is kept or promised.
+        let urgent =
+            options.order == .free
+            ? options.deadlines.urgent(in: backlog.views[priority].summary, at: now.wall) : nil
+        var request = LeaseRequest(
+            destination: options.name, priority: priority, maxEvents: most ?? backlog.mostEvents,
+            maxBytes: backlog.maxBytes)
+        request.urgentBefore = urgent?.before
+        request.urgentFor = urgent?.deadline
+        request.inOrder = options.order != .free
+        request.except = known
+        if backlog.suspectsFree {
+            request.free = takesFree ? .newest : .none
+        }
+        if !takesFree, turns.looks(at: now.boot) {
+            request.notOf = blame.asked
+        }
+        return request
+    }
+}

@@ -1,0 +1,774 @@
+internal import EventLoops
+internal import Model
+
+// Answers of the destination: good ones, failures that pass, and refusals of the whole request. Answers about
+// single events are in +Rejections.
+extension DestinationMachine {
+    /// When a destination is tried again after its sender found no route. Commands and, if it runs, the
+    /// network monitor end the wait earlier.
+    private static let offlineRecheck = Duration.seconds(30)
+
+    /// The destination has answered an attempt.
+    ///
+    /// An answer to an attempt that was cut or is unknown is ignored: its batch is back in the queue.
+    mutating func sent(_ number: UInt64, _ outcome: Outcome, _ apps: [String], at now: Moment) {
+        guard let attempt = attempts[number], case .sending(let sent) = attempt.phase else { return }
+        var batch = sent.content
+        let whose = apps.count == batch.header.events ? apps : []
+        let answer = Answer(number: number, isProbe: attempt.isProbe, apps: whose, now: now)
+        if attempt.isBegunAgain {
+            batch.failures = 0
+        }
+        counters.note(outcome)
+        var failure = outcome.failure
+        if let failure {
+            standing.note(failure, at: now.wall)
+            if failure.leavesOpen {
+                batch.mayBeTaken = true
+            }
+        }
+        if attempt.isForgotten {
+            attempts.end(number)
+            effects.append(.release(batch.header.id))
+            return
+        }
+        switch outcome {
+        case .acknowledged:
+            acknowledge(batch, answer)
+            return judgeUnproven(at: now)
+        case .acknowledgedWithLoss(let rejected, let failure):
+            counters.unnamedRejections += rejected
+            counters.lastUnnamedRejection = failure
+            effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
+            acknowledge(batch, answer)
+            return judgeUnproven(at: now)
+        case .partial(let rejected, let retry):
+            let partial = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
+            guard !pushing.isStopping || !partial.acknowledged.isEmpty else { fallthrough }
+            failure = settlePartly(&batch, answer, partial)
+        // During a stop only acknowledgements count: splits and waits would be forgotten with the process.
+        case _ where pushing.isStopping:
+            giveBack(batch, number)
+        case .retry(let failure):
+            fail(&batch, answer, failure)
+        case .retryAfter(let wait, let failure):
+            waitAsTold(wait, failure, at: now)
+            guard !cutIfTooMuch(batch, answer, failure) else { break }
+            batch.note(failure, at: now.boot)
+            giveBack(batch, number)
+        case .tooLarge(let wireBytes, let failure):
+            shrink(batch, answer, wireBytes: wireBytes, failure)
+        case .rejected(let failure):
+            giveUp(batch, answer, failure, .refused)
+        case .held where attempt.isBegunAgain:
+            // The request may have carried the credentials from before a change.
+            batch.notBefore = now.boot
+            giveBack(batch, number)
+        case .held(let failure):
+            guard !failsAlone(batch, answer, failure) else { break }
+            becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
+            if attempt.isProbe || !part(batch, answer, failure) {
+                giveBack(batch, number)
+            }
+        case .offline:
+            standing.noteNoRoute(until: now.boot + DestinationMachine.offlineRecheck)
+            if attempt.isProbe {
+                postponeProbes(at: now)
+            }
+            giveBack(batch, number)
+        }
+        judgeUnproven(at: now)
+        // A person who says that the destination has recovered means the batches in flight too.
+        if attempt.isBegunAgain {
+            kept.updateAll(where: { $0.id == batch.header.id && $0.isSetAside }) { $0.notBefore = now.boot }
+        }
+        guard attempt.isPushed, !attempts.contains(number) else { return }
+        endPush(after: failure)
+    }
+
+    // MARK: Good answers
+
+    /// The destination has accepted the whole batch.
+    private mutating func acknowledge(_ batch: TrackedBatch, _ answer: Answer) {
+        noteTaken(Array(0..<batch.header.events), of: batch, answer)
+        settle(answer.number, .acknowledged(batch.header))
+    }
+
+    /// The destination has accepted the events at some positions of a batch: what that proves, and what it
+    /// ends.
+    private mutating func noteTaken(_ places: [Int], of batch: TrackedBatch, _ answer: Answer) {
+        let events = places.count
+        let now = answer.now
+        let began = batch.attemptedAt ?? now.boot
+        if batch.history.timeouts > 0 {
+            learn { $0.noteTooSlow(batch) }
+        }
+        for app in Set(places.compactMap(answer.app(of:))) {
+            // The app was offered after others of its events were rejected; the cause may be gone.
+            blame.forgive(app)
+            kept.sampleAside(of: app, rejectedUntil: began, at: now.boot)
+        }
+        if batch.isSetAside {
+            blame.forgive(batch.app)
+            kept.retryAside(of: batch.app, after: Doubt.step, at: now.boot)
+        }
+        let app = batch.app ?? answer.app
+        let isFirst = learn { $0.noteAccepted(events, of: batch, app: app, at: now) }
+        if isFirst {
+            effects.append(.persist(SwitchName.acknowledged(name), options.fingerprint))
+        }
+        // Only an attempt that began after the hold (a probe) proves that its cause is gone. Before the first
+        // acknowledgement with these settings, any good answer proves that they are right.
+        if answer.isProbe || isFirst && hold?.doubt != nil {
+            liftHold(at: now.boot)
+        }
+        let failures = standing.recover()
+        if failures > 0 {
+            if breaker == nil {
+                effects.append(.note(name, .recovered(failures: failures)))
+            }
+            // Batches that waited for the next acknowledgement are sent now. Otherwise the oldest events of
+            // an outage would arrive up to 20 minutes after newer ones.
+            kept.updateAll(where: { $0.waitsForDestination && !$0.isSetAside }) { $0.notBefore = now.boot }
+        }
+        clear(answer.app, at: now.boot)
+        closeBreaker(at: now)
+        // Count events that were acknowledged after their deadline. Reading the batch is worth it only if its
+        // earliest event is late.
+        for deadline in options.deadlines {
+            let before = deadline.lateBefore(at: now.wall)
+            guard batch.header.firstEventTime < before else { continue }
+            effects.append(.countLate(attemptID(answer.number), deadline, before: before, atMost: events))
+        }
+    }
+
+    /// The answer names events: accepted ones are settled, rejected ones are judged by app, the rest is sent
+    /// again.
+    ///
+    /// - Returns: why the whole batch stays; nil if it was settled.
+    private mutating func settlePartly(
+        _ batch: inout TrackedBatch, _ answer: Answer, _ partial: PartialAnswer
+    ) -> Failure? {
+        var partial = partial
+        let size = batch.header.events
+        // Final rejections (for example of an event that the format cannot express) need no judgement; all
+        // others may be overruled by what is known of the destination.
+        var judged = partial.rejected.filter { !$0.isFinal }
+        let taken = partial.acknowledged
+        if !taken.isEmpty {
+            noteTaken(taken, of: batch, answer)
+        } else if let first = judged.first?.failure {
+            // An answer that accepts nothing may be about the destination. And if all events are of one app
+            // and may not be given up, the batch stays whole.
+            let isOneApp = judged.count == size && Set(answer.apps).count <= 1
+            if size == 1 || !blame.isProven(batch) || isOneApp && !mayGiveUp(size, of: answer.app, in: batch)
+            {
+                giveUp(batch, answer, first, .named)
+                return first
+            }
+        } else if partial.rejected.isEmpty {
+            let failure = Failure(
+                kind: .status, message: "the destination requests every event of the batch again")
+            fail(&batch, answer, failure)
+            return failure
+        }
+        if pushing.isStopping {
+            partial.keep(judged, group: 0)
+            judged = []
+        }
+        var children: [TrackedBatch] = []
+        if partial.fates.contains(.again(group: 0)) {
+            // If the answer rejects events for good and asks for the others again, the others are sent
+            // without them at once. That ends, since there are fewer each time.
+            let isSmaller = taken.isEmpty && partial.rejected.contains(where: \.isFinal)
+            let failures = isSmaller ? batch.failures : batch.failures + 1
+            let later = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
+            let wait = isSmaller ? .zero : later
+            var child = batch.piece(0, notBefore: answer.now.boot + wait)
+            child.failures = min(failures, options.retry.intervals.count)
+            children.append(child)
+        }
+        let byApp = Dictionary(grouping: judged) { answer.app(of: $0.index) ?? "" }
+        for (app, events) in byApp.sorted(by: { $0.key < $1.key }) {
+            let app = app.isEmpty ? nil : app
+            if mayGiveUp(events.count, of: app, in: batch) {
+                blame.noteGivenUp(events.count, of: size, app: app)
+            } else {
+                // Others go through, but too many events of this app were rejected for more to be given up:
+                // keep them.
+                partial.keep(events, group: children.count)
+                var child = batch.piece(children.count, notBefore: answer.now.boot)
+                child.app = app
+                child.aside = batch.aside
+                setAside(&child, events: events.count, events[0].failure, at: answer.now)
+                children.append(child)
+            }
+        }
+        let dead = partial.rejected.filter { partial.fates[$0.index] == .deadLetter($0.failure) }
+        if let first = dead.first?.failure {
+            if first.kind != .local {
+                answered(isProbe: answer.isProbe, at: answer.now)
+            }
+            effects.append(.note(name, .deadLettered(batch.header.id, events: dead.count, first)))
+        }
+        settle(answer.number, Settlement(batch, partial.fates), children: children)
+        return nil
+    }
+
+    /// Whether a number of an app's rejected events may be given up, or has to be because no more can be
+    /// kept.
+    private func mayGiveUp(_ events: Int, of app: String?, in batch: TrackedBatch) -> Bool {
+        blame.mayGiveUp(events, of: batch.header.events, app: app) || kept.isFull(of: .rejected)
+    }
+
+    // MARK: Failures that pass
+
+    /// A failure that may pass (5xx, time-out, broken connection). In this order: is it the batch's own
+    /// fault, is it a probe, is a smaller batch better, are there retries left.
+    private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        let number = answer.number
+        let now = answer.now
+        let othersWentThrough = blame.othersWentThrough(since: batch)
+        if failure.kind == .timeout, othersWentThrough || options.order != .free || answer.isProbe {
+            batch.history.timeouts += 1
+            if batch.history.timeouts > 1 {
+                learn { [batch] in $0.noteTooSlow(batch) }
+            }
+        }
+        guard !failsAlone(batch, answer, failure) else { return }
+        // With an order, batches that went through before an outage prove nothing: only those since the last
+        // failure.
+        if options.order != .free {
+            batch.acknowledgedBefore = blame.acknowledged.batches
+        }
+        let later = now.boot + probeWait()
+        if answer.isProbe {
+            if hold?.patience == nil {
+                postponeProbes(at: now)
+            } else {
+                becomeHeld(failure, by: &batch, isProbe: true, at: now)
+            }
+        }
+        // For a probe, and while the breaker is open, the destination's state decides when the batch is tried
+        // again, not the batch's own schedule.
+        let isAlone = !answer.isProbe && breaker == nil
+        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1,
+            batch.maySplit(after: failure)
+        {
+            let pieces = halves(batch, answer)
+            return split(batch, answer, failure, into: pieces, aside: .fails)
+        }
+        if isAlone, cutIfTooSlow(batch, answer, failure) { return }
+        if isAlone, cutIfTooMuch(batch, answer, failure) {
+            return pauseStarts(at: now)
+        }
+        if batch.isSetAside {
+            batch.notBefore = later
+        }
+        guard isAlone, !batch.isSetAside else { return giveBack(batch, number) }
+        batch.failures += 1
+        batch.history.waitsForDestination = batch.failedAt.map { !blame.hasAccepted(since: $0) } ?? false
+        batch.note(failure, at: now.boot)
+        if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
+            batch.notBefore = now.boot + wait
+            counters.retries += 1
+            pauseStarts(at: now)
+            effects.append(
+                .note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
+        } else if othersWentThrough, options.order != .promised {
+            // If 1,000 batches fail alone, the cause is not in the batches; and each of them is kept in
+            // memory.
+            if kept.isFull(of: .fails) {
+                becomeHeld(failure, by: &batch, isProbe: false, isPatient: false, at: now)
+            }
+            batch.aside = .fails
+            batch.failures = 0
+            batch.notBefore = later
+            effects.append(
+                .note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: nil)))
+        } else {
+            batch.failures = 0
+            openBreaker(failure, at: now)
+        }
+        giveBack(batch, number)
+        askOthers(at: now)
+    }
+
+    /// Begins nothing for 1 s after the first failure in a row, then 2 s, then 4 s, less jitter.
+    ///
+    /// An overloaded receiver then gets one request at a time from each agent instead of three at once. A
+    /// receiver that refuses a single batch gets the others a moment later.
+    private mutating func pauseStarts(at now: Moment) {
+        let failures = standing.countFailure()
+        let wait = options.retry.shortened(.seconds(1 << min(failures - 1, 2)), using: &random)
+        standing.pause(until: now.boot + wait, at: now)
+    }
+
+    /// A batch has used up its retries and is not at fault alone: only probes are sent from now on.
+    private mutating func openBreaker(_ failure: Failure, at now: Moment) {
+        let wait = options.whenExhausted == .probe ? probeWait() : nil
+        standing.openBreaker(nextProbe: wait.map { now.boot + $0 }, at: now.wall)
+        kept.updateAll { $0.reset(at: now.boot) }
+        effects.append(.note(name, .breakerOpened(failure, probeIn: wait)))
+    }
+
+    /// A probe failed: the next one is sent after the probe interval, or sooner while the failure may be
+    /// about events.
+    private mutating func postponeProbes(at now: Moment) {
+        let interval = probeWait()
+        // In a doubt, or while refusals may pass, a failure must not prolong the wait to a probe interval.
+        let longest = hold?.doubt != nil ? Doubt.step : hold?.patience != nil ? .seconds(60) : interval
+        standing.setProbes(to: now.boot + min(interval, longest))
+        askOthers(at: now)
+    }
+
+    /// The destination asked for a wait (Retry-After, RFC 9110, section 10.2.3). It is bounded to 1 s … 1
+    /// day, then prolonged by up to half at random, so that a fleet that got the same answer comes back
+    /// spread out.
+    private mutating func waitAsTold(_ wait: Duration, _ failure: Failure, at now: Moment) {
+        let asked = min(max(wait, .seconds(1)), .seconds(86_400))
+        let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
+        guard standing.waitAsTold(until: until, at: now) else { return }
+        effects.append(.persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
+        effects.append(.note(name, .retryAfter(until - now.boot, failure)))
+    }
+
+    // MARK: Answers about the destination
+
+    /// The request itself was refused: holds the destination, or asks again soon if it has acknowledged
+    /// lately.
+    ///
+    /// - Parameters:
+    ///   - batch: whose answer it was; how often that happened decides its own wait.
+    ///   - isPatient: whether the refusal may be one that passes.
+    private mutating func becomeHeld(
+        _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, isPatient: Bool = true,
+        at now: Moment
+    ) {
+        batch.history.holds += 1
+        batch.note(failure, at: now.boot)
+        let before = hold
+        guard before == nil || isProbe else {
+            batch.notBefore = batch.history.holds > 1 ? before?.nextProbe ?? now.boot : now.boot
+            return
+        }
+        var patience = isPatient ? before.map(\.patience) ?? freshPatience(at: now.boot) : nil
+        let isSoon = patience?.refuse(at: now.boot)
+        let wait = isSoon.map { $0 - now.boot } ?? probeWait()
+        // The second refusal of the same batch: it may be this batch alone. Let the others go first, so that
+        // it does not hold them up again.
+        batch.notBefore = batch.history.holds > 1 ? now.boot + wait : now.boot
+        standing.hold(
+            Standing.Hold(
+                failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait,
+                patience: isSoon == nil ? nil : patience))
+        askOthers(at: now)
+        if let patience, isSoon != nil {
+            counters.retries += 1
+            _ = standing.countFailure()
+            effects.append(
+                .note(name, .failed(batch.header.id, failure, attempt: patience.refusals, retryIn: wait)))
+        } else if before == nil || before?.patience != nil {
+            effects.append(.note(name, .held(failure, probeIn: wait)))
+        }
+    }
+
+    /// Patience with refusals, if the destination has acknowledged something within the last ten minutes.
+    private func freshPatience(at now: BootInstant) -> Patience? {
+        guard let last = blame.acknowledged.trustedAt, now < last + Patience.trusted else { return nil }
+        return Patience(at: now)
+    }
+}
+
+/// Answers about events rather than about the destination: batches are split until the rejected events are
+/// alone, and those are given up one by one.
+extension DestinationMachine {
+    /// 413: halves the batch until it fits. A single event that is too large is judged like a rejected one:
+    /// a receiver with a limit of a few bytes would turn the whole queue into dead letters.
+    private mutating func shrink(
+        _ batch: TrackedBatch, _ answer: Answer, wireBytes: Int, _ failure: Failure
+    ) {
+        learn { $0.noteTooLarge(batch, wireBytes: wireBytes) }
+        giveUp(batch, answer, failure, .tooLarge)
+    }
+
+    /// 429 for the second time: halves a batch that may exceed the burst of the receiver's rate limiter.
+    ///
+    /// - Returns: whether the batch was halved.
+    private mutating func cutIfTooMuch(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
+        guard blame.isTooMuch(batch, failure, options.order) else { return false }
+        learn { $0.noteTooMuch(batch) }
+        let pieces = Cut.halves(of: batch.header.events, apps: [])
+        split(batch, answer, failure, into: pieces, isRejected: false)
+        return true
+    }
+
+    /// Halves a batch after its second own time-out, if the receiver does not recognise repeats: each further
+    /// attempt could store it once more. Otherwise the batch keeps its id and gets more time (`timeFactor`).
+    ///
+    /// - Returns: whether the batch was halved.
+    mutating func cutIfTooSlow(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
+        guard failure.kind == .timeout, !options.recognisesRepeats, batch.history.timeouts > 1,
+            batch.header.events > 1
+        else { return false }
+        let pieces = halves(batch, answer)
+        split(batch, answer, failure, into: pieces, isRejected: false, aside: batch.aside)
+        return true
+    }
+
+    /// Carries out the verdict on a batch whose events the destination refuses.
+    private mutating func giveUp(
+        _ refused: TrackedBatch, _ answer: Answer, _ failure: Failure, _ kind: Blame.Evidence.Kind
+    ) {
+        let number = answer.number
+        let now = answer.now
+        var batch = refused
+        batch.app = answer.app
+        switch judge(kind, batch, answer, failure) {
+        case .halve:
+            answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)
+            split(batch, answer, failure, into: halves(batch, answer))
+        case .cut:
+            answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)
+            split(batch, answer, failure, into: cut(batch, answer))
+        case .sample:
+            answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)
+            let pieces = Cut.halves(of: batch.header.events, apps: answer.apps, isSampled: true)
+            split(batch, answer, failure, into: pieces, isSampled: true)
+        case .deadLetter:
+            judged(answer, failure)
+            deadLetter(batch, number, failure)
+        case .awaitProof: awaitProof(of: batch, number, failure, at: now.boot)
+        case .doubt: doubt(batch, answer, failure)
+        case .setAside, .none:
+            judged(answer, failure)
+            setAside(&batch, events: batch.header.events, failure, at: now)
+            giveBack(batch, number)
+        }
+    }
+
+    /// The verdict of `Blame` on a batch, given the parts of this machine's state that matter.
+    private mutating func judge(
+        _ kind: Blame.Evidence.Kind, _ batch: TrackedBatch, _ answer: Answer, _ failure: Failure
+    ) -> Blame.Verdict {
+        let facts = Blame.Facts(
+            order: options.order, isProbe: answer.isProbe, isHeld: hold != nil,
+            isInDoubt: hold?.doubt != nil, isBroken: breaker != nil,
+            // Other attempts than this one.
+            hasOthersOnTheirWay: kind != .failed && attempts.counts.sending > 1,
+            isFull: kept.isFull(of: kind == .failed ? .fails : .rejected))
+        let evidence = Blame.Evidence(kind: kind, batch: batch, failure: failure, apps: answer.apps)
+        return blame.judge(evidence, of: facts, at: answer.now.boot)
+    }
+
+    /// Keeps a rejected event until answers in flight show whether it or the destination is at fault.
+    /// Otherwise it would be sent once more to be judged.
+    private mutating func awaitProof(
+        of batch: TrackedBatch, _ number: UInt64, _ failure: Failure, at now: BootInstant
+    ) {
+        var batch = batch
+        batch.history.postponements += 1
+        let until = now + DestinationMachine.proofWait
+        batch.rejectedAt = batch.rejectedAt ?? now
+        batch.notBefore = until
+        // With a promised order nothing may pass the event meanwhile, so no proof can come: give the batch
+        // back.
+        guard options.order != .promised, attempts.counts.unproven < DestinationMachine.mostUnproven
+        else { return giveBack(batch, number) }
+        let unproven = Attempt.Unproven(batch: batch, failure: failure, until: until)
+        attempts.update(number) { $0.awaitProof(unproven) }
+    }
+
+    /// Something was acknowledged: judges the events that were rejected before it was sent.
+    mutating func judgeUnproven(at now: Moment) {
+        guard hold == nil, !pushing.isStopping else { return }
+        for number in attempts.numbers(where: { $0.isUnproven && !$0.isForgotten }) {
+            guard let attempt = attempts[number], let unproven = attempt.unproven,
+                blame.isProven(unproven.batch)
+            else { continue }
+            let apps = unproven.batch.app.map { [$0] } ?? []
+            let answer = Answer(number: number, isProbe: attempt.isProbe, apps: apps, now: now)
+            giveUp(unproven.batch, answer, unproven.failure, .named)
+            if attempt.isPushed, !attempts.contains(number) {
+                endPush(after: unproven.failure)
+            }
+        }
+    }
+
+    /// Gives back rejected events for which no proof came in time; they are sent once more.
+    mutating func returnUnproven(at now: BootInstant) {
+        for number in attempts.numbers(where: { $0.isUnproven }) {
+            guard let attempt = attempts[number], let unproven = attempt.unproven,
+                pushing.isStopping || attempt.isForgotten || unproven.until <= now
+            else { continue }
+            guard !attempt.isForgotten else {
+                attempts.end(number)
+                effects.append(.release(unproven.batch.header.id))
+                continue
+            }
+            giveBack(unproven.batch, number)
+            if attempt.isPushed {
+                endPush(after: unproven.failure)
+            }
+        }
+    }
+
+    /// The destination has judged events: its breaker closes, and a doubt ends or continues.
+    private mutating func judged(_ answer: Answer, _ failure: Failure) {
+        let isOver = answer.isProbe && blame.endsDoubt(hold?.doubt, at: answer.now.boot)
+        answered(isProbe: isOver, at: answer.now)
+        goOnDoubting(answer, failure)
+    }
+
+    /// How long a rejected event waits for proof. After that it is sent once more.
+    private static let proofWait = Duration.seconds(1)
+    /// Most events that wait for proof. All attempts are scanned for each request, so more of them would slow
+    /// every request down.
+    private static let mostUnproven = 16
+
+    /// The destination has judged events, so it is reachable and reads requests: closes the breaker; a probe
+    /// also lifts the hold.
+    mutating func answered(isProbe: Bool, at now: Moment) {
+        if isProbe {
+            liftHold(at: now.boot)
+        }
+        closeBreaker(at: now)
+    }
+
+    /// Gives all events of a batch up as dead letters.
+    mutating func deadLetter(_ batch: TrackedBatch, _ number: UInt64, _ failure: Failure) {
+        blame.noteGivenUp(batch.header.events, of: batch.header.events, app: batch.app)
+        if !batch.isSetAside, failure.kind != .local {
+            blame.noteRefused(batch.header.events, app: batch.app)
+        }
+        effects.append(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
+        settle(number, Settlement(batch, Array(repeating: .deadLetter(failure), count: batch.header.events)))
+    }
+
+    /// Number of the piece for each event of a rejected batch. Pieces hold events of one app; with an order
+    /// they are runs of neighbours.
+    private func cut(_ batch: TrackedBatch, _ answer: Answer) -> [Int] {
+        let isFree = options.order == .free
+        let pieces = Cut.pieces(
+            of: batch.header.events, apps: isFree ? answer.apps : [], isPiece: !batch.place.isWhole,
+            hopeless: Set(answer.apps).filter { blame.isHopeless($0) }
+        ) { blame.share(of: isFree ? $0 ?? answer.app : nil) }
+        // One piece with all events would be the same request again.
+        return Set(pieces).count > 1 ? pieces : halves(batch, answer)
+    }
+
+    /// Number of the half, 0 or 1, for each event of a batch; see `Cut.halves`.
+    private func halves(_ batch: TrackedBatch, _ answer: Answer) -> [Int] {
+        Cut.halves(of: batch.header.events, apps: options.order == .free ? answer.apps : [])
+    }
+
+    /// Replaces a batch by pieces, which get ids of their own.
+    ///
+    /// - Parameters:
+    ///   - pieces: the number of the piece for each event.
+    ///   - isSampled: whether only the first piece is tried now; the last one is set aside.
+    ///   - isRejected: whether the answer was about the events, so that the pieces count as rejected.
+    ///   - aside: why the pieces wait beside the others, as the batch did.
+    mutating func split(
+        _ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, into pieces: [Int],
+        isSampled: Bool = false,
+        isRejected: Bool = true, aside: TrackedBatch.Aside? = nil
+    ) {
+        let events = batch.header.events
+        let now = answer.now
+        var children = batch.pieces(pieces, apps: answer.apps, notBefore: now.boot)
+        for place in children.indices {
+            children[place].aside = aside
+            if isRejected {
+                children[place].rejectedAt = now.boot
+            }
+            if aside == .fails {
+                children[place].note(failure, at: now.boot)
+            }
+        }
+        if isSampled, let last = children.indices.last {
+            setAside(&children[last], events: events - 1, failure, at: now)
+        }
+        effects.append(.note(name, .split(batch.header.id, events: events, into: children.count, failure)))
+        settle(answer.number, Settlement(batch, pieces.map { .again(group: $0) }), children: children)
+    }
+}
+
+/// Events are rejected, and nothing shows yet whether they or the destination are at fault: a doubt.
+///
+/// Then what is likely to pass is tried, one request at a time: events that were not offered yet, alternating
+/// with untried pieces of rejected batches. One acknowledgement proves that the rejected events are at fault,
+/// and they are given up. A destination that rejects everything is held, and its events are kept.
+extension DestinationMachine {
+    /// A batch was rejected without a sign of whose fault that is: it waits, and others are tried.
+    mutating func doubt(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        let now = answer.now
+        var batch = batch
+        batch.rejectedAt = now.boot
+        batch.notBefore = now.boot
+        giveBack(batch, answer.number)
+        if hold == nil || answer.isProbe && hold?.doubt == nil {
+            standing.hold(
+                Standing.Hold(
+                    failure: failure, since: hold?.since ?? now.wall, nextProbe: now.boot,
+                    doubt: Doubt(began: now.boot, isAnnounced: hold != nil), patience: nil))
+        }
+        goOnDoubting(answer, failure)
+    }
+
+    /// A rejection does not end the doubt: decides when the next attempt is, and whether the destination
+    /// counts as held by now.
+    mutating func goOnDoubting(_ answer: Answer, _ failure: Failure) {
+        let now = answer.now
+        guard let doubt = hold?.doubt else { return }
+        let isOver = doubt.hasWaited(options.order, hasRoom: kept.hasRoomForRejected, at: now.boot)
+        let isPatient = !isOver && hasUntried(since: doubt.began)
+        let wait = isPatient ? .zero : min(probeWait(), Doubt.step)
+        if isPatient || answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot {
+            standing.setHoldProbe(to: now.boot + wait)
+        }
+        guard isOver, !doubt.isAnnounced else { return }
+        standing.updateDoubt { $0.announce() }
+        effects.append(.note(name, .held(failure, probeIn: wait)))
+    }
+
+    /// Whether anything is left that was not tried in a doubt.
+    private func hasUntried(since began: BootInstant) -> Bool {
+        Untried(
+            backlog: backlog, kept: kept, lane: hold?.doubt?.lane, prefersPieces: turns.prefersPieces,
+            isTroubled: standing.trouble != nil
+        ).isLeft(since: began)
+    }
+
+    /// Sets aside a rejected batch that may not be given up, because too many of its app's events were
+    /// rejected.
+    ///
+    /// The batches of one app are tried again 10 s apart, each after a probe interval at the latest.
+    mutating func setAside(_ batch: inout TrackedBatch, events: Int, _ failure: Failure, at now: Moment) {
+        if !batch.isSetAside {
+            noteSetAside(batch, events: events, failure)
+        }
+        let turn = kept.nextTurn(of: batch.app, at: now.boot)
+        batch.aside = .rejected
+        batch.rejectedAt = now.boot
+        batch.notBefore = min(turn, now.boot + probeWait())
+    }
+
+    /// Counts and logs events that were set aside. Only single events count towards the app's share of
+    /// refused ones: in a larger batch some may be good.
+    mutating func noteSetAside(_ batch: TrackedBatch, events: Int, _ failure: Failure) {
+        blame.noteKept(events, app: batch.app)
+        if events == 1 {
+            blame.noteRefused(events, app: batch.app)
+        }
+        effects.append(.note(name, .setAside(batch.header.id, events: events, failure, app: batch.app)))
+    }
+}
+
+/// Requests fail at a destination that has accepted others, and nothing shows whether one app's events are
+/// the cause: a firewall before the receiver may refuse what an app writes, or break the connection.
+///
+/// Then apps are tried one after another with one event each. As soon as anything is accepted, the events of
+/// an app that failed are parted from the others', halved until the failing ones are alone, and set aside.
+extension DestinationMachine {
+    /// Whether requests fail as a whole: held, breaker open or in trouble, but not because of rejected
+    /// events.
+    private var isFailing: Bool {
+        hold.map { $0.doubt == nil } ?? (breaker != nil || standing.trouble != nil)
+    }
+
+    /// Whether the app of each event must be known before a batch is sent and after it was accepted. The
+    /// look-up reads the batch, so it is done only while an app may be at fault.
+    var asksApps: Bool {
+        options.order == .free && hasAcknowledgedWithSettings && (blame.hasSuspects || isFailing)
+    }
+
+    /// Plans an attempt with another app after 1, 2 or 4 s, if there is one; otherwise the usual waits
+    /// continue. At most five apps are tried, so that an outage costs only a few more requests.
+    mutating func askOthers(at now: Moment) {
+        guard asksApps, isFailing else { return }
+        let asked = blame.asked
+        guard asked.count < Blame.mostAsked else { return }
+        let soon = now.boot + .seconds(1 << min(asked.count, 2))
+        let numbers = kept.numbers(of: asked)
+        if standing.isForProbesOnly, kept.contains(where: { $0.isUnasked(numbers) }) {
+            standing.setProbes(to: soon)
+        } else if !asked.isEmpty, lanes.critical.waitingEvents + lanes.normal.waitingEvents > 0 {
+            turns.look(at: soon)
+        }
+    }
+
+    /// Parts a batch between apps, if that may show whose events fail.
+    ///
+    /// - Parameter failure: the answer to the batch; nil for a batch that was not sent yet.
+    /// - Returns: whether the batch was parted.
+    mutating func part(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure?) -> Bool {
+        guard asksApps, answer.apps.count == batch.header.events, batch.maySplit(after: failure),
+            let why = failure ?? standing.lastFailure?.failure, !why.saysOverload
+        else { return false }
+        let asked = blame.asked
+        let most = Blame.mostAsked - (isFailing ? asked.count : 0)
+        // One event of each app not tried yet or, if others are accepted, all events of each suspected app;
+        // the rest stays together.
+        let isFailing = isFailing
+        let pieces = Cut.parted(answer.apps, atMost: most, isSampled: isFailing) { app in
+            isFailing ? !asked.contains(app) : blame.suspect(app) != nil
+        }
+        guard Set(pieces).count > 1 else { return false }
+        if failure == nil {
+            attempts.update(answer.number) { $0.send(batch) }
+        }
+        split(batch, answer, why, into: pieces)
+        return true
+    }
+
+    /// If others are accepted, the events of a failed batch are the cause: halves it or sets it aside.
+    ///
+    /// - Returns: whether that was the case; if not, the failure counts as the destination's.
+    mutating func failsAlone(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
+        let app = answer.app
+        let now = answer.now
+        let verdict = judge(.failed, batch, answer, failure)
+        guard [.halve, .deadLetter, .setAside].contains(verdict) else { return false }
+        var batch = batch
+        batch.app = app
+        batch.note(failure, at: now.boot)
+        switch verdict {
+        case .halve:
+            let pieces = halves(batch, answer)
+            split(batch, answer, failure, into: pieces, aside: app == nil ? batch.aside : .fails)
+        case .deadLetter: deadLetter(batch, answer.number, failure)
+        default:
+            setApart(&batch, failure)
+            batch.failures += 1
+            batch.notBefore =
+                now.boot + (options.retry.wait(afterFailures: batch.failures, using: &random) ?? probeWait())
+            giveBack(batch, answer.number)
+        }
+        return true
+    }
+
+    /// Sets aside a batch that fails while others succeed.
+    private mutating func setApart(_ batch: inout TrackedBatch, _ failure: Failure) {
+        guard !batch.isSetAside else { return }
+        batch.aside = .fails
+        noteSetAside(batch, events: batch.header.events, failure)
+    }
+
+    /// Something was accepted: batches of suspected apps that failed before are set aside, and an app of
+    /// which nothing is set aside is no longer suspected.
+    mutating func clear(_ app: String?, at now: BootInstant) {
+        guard blame.hasSuspects else { return }
+        turns.endLook()
+        for batch in kept.all where batch.failedAt.map(blame.hasAccepted) ?? false && !batch.isSetAside {
+            guard let suspect = batch.app.flatMap({ blame.suspect($0) }), suspect.isAlone else { continue }
+            var batch = batch
+            setApart(&batch, suspect.failure)
+            batch.notBefore = min(batch.notBefore, now + Doubt.step)
+            kept.keep(batch)
+        }
+        if let app, !kept.hasFailing(of: app) {
+            blame.clear(app)
+        }
+    }
+}
