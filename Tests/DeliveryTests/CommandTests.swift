@@ -384,7 +384,7 @@ struct CommandTests {
         world.publish()
         world.run(.seconds(60))
         #expect(world.store.acknowledged.isEmpty && world.store.faults.isEmpty)
-        #expect(world.main.attempts.isEmpty && world.main.kept.isEmpty)
+        #expect(world.shown.attempts == 0 && world.main.kept.isEmpty)
         world.input(.enabled(true))
         world.accept(50)
         world.run(.seconds(60))
@@ -507,7 +507,7 @@ struct NowTests {
             }
             world.accept(50)
             world.run(.seconds(20))
-            #expect(world.sent.count == 1 && world.main.retryAfterUntil != nil)
+            #expect(world.sent.count == 1 && world.shown.obstacle == .retryAfter)
             world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
             let id = CommandID(number: 1)
             world.input(isDrain ? .drain(id, nil, timeout: .seconds(60)) : .dispatch(id, nil))
@@ -523,11 +523,11 @@ struct NowTests {
         world.answer = { _, _ in (.milliseconds(10), .held(.unauthorised)) }
         world.accept(50)
         world.run(.seconds(20))
-        #expect(world.main.hold != nil)
+        #expect(world.isHeld)
         world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
         world.input(.dispatch(CommandID(number: 1), nil))
         world.run(.seconds(5))
-        #expect(world.store.acknowledged.count == 50 && world.main.hold == nil)
+        #expect(world.store.acknowledged.count == 50 && !world.isHeld)
         world.accept(50)
         world.input(.network(on: false))
         world.input(.dispatch(CommandID(number: 2), nil))

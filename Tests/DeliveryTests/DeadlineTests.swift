@@ -101,7 +101,7 @@ struct DeadlineTests {
         let waited = on.sent[0].at - start
         // At 03:30, half an hour before the deadline.
         #expect(waited >= .seconds(3 * 3600 + 20 * 60) && waited < .seconds(3 * 3600 + 20 * 60 + 2))
-        #expect(on.main.counters.late.isEmpty)
+        #expect(on.shown.counters.late.isEmpty)
 
         var off = try world(.off)
         off.accept(20)
@@ -110,7 +110,7 @@ struct DeadlineTests {
         // Late ones are sent all the same, and counted by view.
         off.input(.dispatch(nil, nil))
         off.run(.seconds(1))
-        #expect(off.main.counters.late == ["daily": 20])
+        #expect(off.shown.counters.late == ["daily": 20])
         #expect(off.store.acknowledged.count == 20)
     }
 

@@ -38,7 +38,7 @@ struct DoubtTests {
             world.accept(80)
             world.run(.seconds(30))
             #expect(world.store.acknowledged.count == before + 80, "\(before) good, then \(refused) bad")
-            #expect(world.store.deadLettered.count == refused && world.main.hold == nil)
+            #expect(world.store.deadLettered.count == refused && !world.isHeld)
             #expect(
                 world.notes.allSatisfy { if case .held = $0 { false } else { true } },
                 "nobody is told of a hold that is none")
@@ -60,8 +60,8 @@ struct DoubtTests {
         world.run(.seconds(30))
         #expect(world.store.acknowledged.count == 700)
         #expect(
-            world.main.hold == nil && world.store.deadLettered.keys.allSatisfy { (101...400).contains($0) })
-        let aside = world.main.kept.all.filter(\.isSetAside).reduce(0) { $0 + $1.header.events }
+            !world.isHeld && world.store.deadLettered.keys.allSatisfy { (101...400).contains($0) })
+        let aside = world.shown.setAside.values.reduce(0, +)
         #expect(aside + world.store.deadLettered.count == 300)
     }
 
@@ -105,10 +105,10 @@ struct DoubtTests {
         }
         // The last one's time.
         world.run(.seconds(6))
-        let aside = world.main.kept.all.filter(\.isSetAside).count
+        let aside = world.shown.setAside.values.reduce(0, +)
         // Some may be on their way to be tried again.
         #expect((900...1003).contains(aside) && world.store.deadLettered.count >= 200)
-        #expect(world.main.hold == nil && world.store.acknowledged.count == 112)
+        #expect(!world.isHeld && world.store.acknowledged.count == 112)
     }
 
     @Test(
@@ -157,7 +157,7 @@ struct DoubtTests {
         world.run(.seconds(60))
         receiver(refusesAll: false)
         world.run(.seconds(31))
-        #expect(world.main.hold == nil)
+        #expect(!world.isHeld)
         world.run(.seconds(60))
         #expect((1...1_100).allSatisfy { $0 % 5 == 0 || world.store.acknowledged[$0] == 1 })
     }
@@ -174,7 +174,7 @@ struct DoubtTests {
             world.accept(1)
             world.run(.seconds(10))
         }
-        #expect(world.main.kept.all.contains { $0.isSetAside })
+        #expect(!world.shown.setAside.isEmpty)
         world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
         // Until one of them is due.
         let first = world.main.kept.all.filter(\.isSetAside).map(\.notBefore).min() ?? world.boot
@@ -194,7 +194,7 @@ struct DoubtTests {
         world.accept(5_000)
         world.run(.seconds(30))
         #expect(world.store.acknowledged.count == 5_999 && Array(world.store.deadLettered.keys) == [4_321])
-        #expect(world.sent.count <= before + 26 && world.main.hold == nil)
+        #expect(world.sent.count <= before + 26 && !world.isHeld)
     }
 
     @Test("19 rejected of 1,120 events cause no hold", arguments: ScriptedReceiver.Manner.allCases)
@@ -204,7 +204,7 @@ struct DoubtTests {
         world.run(.seconds(60))
         #expect(
             world.store.acknowledged.count == 1101 && world.store.deadLettered.count == 19
-                && world.main.hold == nil)
+                && !world.isHeld)
     }
 
     @Test("a destination that refuses everything is held and probed; good events are kept and sent later")
@@ -224,7 +224,7 @@ struct DoubtTests {
             #expect(world.alerts == 1, "\(manner): told once")
             world.answer = before
             world.run(.seconds(30))
-            #expect(world.store.acknowledged.count == 900 && world.main.hold == nil, "\(manner)")
+            #expect(world.store.acknowledged.count == 900 && !world.isHeld, "\(manner)")
         }
     }
 

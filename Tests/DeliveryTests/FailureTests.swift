@@ -18,7 +18,7 @@ struct FailureTests {
         #expect((.seconds(5) ... .milliseconds(10_020)).contains(waits[0]))
         #expect((.seconds(150) ... .milliseconds(300_020)).contains(waits[1]))
         #expect((.seconds(600) ... .milliseconds(1_200_020)).contains(waits[2]))
-        #expect(world.main.breaker != nil && world.main.breaker?.nextProbe == nil)
+        #expect(world.isBroken && world.main.breaker?.nextProbe == nil)
         #expect(world.alerts == 1)
     }
 
@@ -60,7 +60,7 @@ struct FailureTests {
         #expect(world.sent.count == 1)
         #expect(world.switches["delivery.retry_after/main"] != nil)
         world.restart(down: .milliseconds(500))
-        #expect(world.main.retryAfterUntil != nil)
+        #expect(world.shown.obstacle == .retryAfter)
         // That is kept beside pauses, and is none.
         #expect(world.machine.snapshot(at: world.now).heldTokens == 0)
         world.runUntilQuiet()
@@ -113,7 +113,7 @@ struct FailureTests {
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
         world.accept(500)
         world.run(.seconds(7200))
-        #expect(world.main.breaker != nil)
+        #expect(world.isBroken)
         let opened = world.sent.count
         let begin = world.boot
         world.run(.seconds(86_400))
@@ -202,7 +202,7 @@ struct FailureTests {
         found.accept(50)
         found.runUntilQuiet()
         #expect(found.store.queued == 0)
-        #expect(found.main.counters.attempts == 1)
+        #expect(found.shown.counters.attempts == 1)
     }
 
     @Test(

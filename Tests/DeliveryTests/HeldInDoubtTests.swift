@@ -94,7 +94,7 @@ struct HeldInDoubtTests {
             world.run(.seconds(1))
         }
         let before = world.store.deadLettered.count
-        #expect(world.main.kept.all.contains { $0.isSetAside } && world.alerts == 0)
+        #expect(!world.shown.setAside.isEmpty && world.alerts == 0)
         refusesAll = true
         world.input(
             .reload(

@@ -133,7 +133,7 @@ struct OrderTests {
         world.run(.seconds(86_400))
         #expect(backAt != nil && loki.refused.isEmpty)
         #expect(Set(received.events.values.joined()).count == world.store.accepted)
-        #expect(world.store.deadLettered.isEmpty && world.main.hold == nil)
+        #expect(world.store.deadLettered.isEmpty && !world.isHeld)
         if !isFlaky { #expect(latest <= .seconds(10)) }
     }
 }

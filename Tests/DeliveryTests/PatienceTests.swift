@@ -42,7 +42,7 @@ struct PatienceTests {
         world.accept(500)
         world.accept(10, .critical)
         world.run(.seconds(20))
-        #expect(world.store.acknowledged.count == 560 && world.alerts == 0 && world.main.hold == nil)
+        #expect(world.store.acknowledged.count == 560 && world.alerts == 0 && !world.isHeld)
         #expect(world.notes.contains { if case .recovered = $0 { true } else { false } })
     }
 

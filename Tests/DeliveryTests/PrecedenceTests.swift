@@ -67,10 +67,10 @@ struct PrecedenceTests {
         world.run(.seconds(100))
         #expect(world.store.acknowledged.count == 150)
         #expect(world.machine.destinations.keys.sorted() == ["main"])
-        #expect(world.main.hold != nil)
+        #expect(world.isHeld)
         // A container that changes some setting has mended nothing: only a person's reload says so.
         world.input(.reload(options { $0.fingerprint = "1" }, isByPerson: false))
-        #expect(world.main.hold != nil)
+        #expect(world.isHeld)
         // The mended setting lifts the hold at once.
         world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
         world.input(.reload(both))
@@ -85,7 +85,7 @@ struct PrecedenceTests {
         world.run(.milliseconds(10))
         world.storeFails = { _ in true }
         world.run(.seconds(3))
-        #expect(world.main.attempts.count == 2)
+        #expect(world.shown.attempts == 2)
         world.input(.stop(grace: .seconds(10)))
         world.run(.seconds(60))
         #expect(world.isStopped)
@@ -102,7 +102,7 @@ struct PrecedenceTests {
         world.storeFails = { _ in true }
         world.accept(500)
         world.run(.milliseconds(500))
-        #expect(world.main.counters.storeFailures == 3)
+        #expect(world.shown.counters.storeFailures == 3)
         world.storeFails = { _ in false }
         world.run(.milliseconds(700))
         #expect(!world.sent.isEmpty)
@@ -115,7 +115,7 @@ struct PrecedenceTests {
         world.accept(500)
         world.run(.seconds(600))
         #expect(world.sent.isEmpty)
-        #expect((20...90).contains(world.main.counters.storeFailures))
+        #expect((20...90).contains(world.shown.counters.storeFailures))
         world.storeFails = { _ in false }
         world.run(.seconds(31))
         #expect(world.store.queued == 0)

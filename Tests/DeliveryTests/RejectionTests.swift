@@ -34,7 +34,7 @@ struct RejectionTests {
         world.accept(50)
         world.run(.seconds(10))
         #expect(world.store.deadLettered.keys.sorted() == [7])
-        #expect(world.store.acknowledged.count == 49 && world.main.hold == nil)
+        #expect(world.store.acknowledged.count == 49 && !world.isHeld)
 
         // Where another batch is on its way already, nobody has to wait for a probe.
         var both = World(options())
@@ -54,7 +54,7 @@ struct RejectionTests {
         world.accept(5000)
         world.run(.seconds(86_400))
         #expect(world.store.deadLettered.count <= 110)
-        #expect(world.main.hold != nil)
+        #expect(world.isHeld)
         // The same with an answer event by event.
         var partly = World(options())
         partly.accept(1000)
@@ -92,7 +92,7 @@ struct RejectionTests {
         for minute in 0..<(60 * 48) { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
         world.run(.seconds(3600 * 48 - 1))
         #expect(world.store.acknowledged.count == 50 * 60 * 48 - 1)
-        #expect(world.main.breaker == nil)
+        #expect(!world.isBroken)
         #expect(!world.notes.contains { if case .breakerOpened = $0 { true } else { false } })
         #expect(world.main.kept.all.map(\.header.events) == [1])
         // The one event is tried now and then, not all the time.
@@ -125,7 +125,7 @@ struct RejectionTests {
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
         world.accept(500)
         world.run(.seconds(7200))
-        #expect(world.main.breaker != nil)
+        #expect(world.isBroken)
         #expect(!world.notes.contains { if case .setAside = $0 { true } else { false } })
     }
 
@@ -227,7 +227,7 @@ struct RejectionTests {
         world.accept(5000)
         world.run(.seconds(86_400))
         #expect(world.store.deadLettered.count <= 110)
-        #expect(world.main.hold != nil)
+        #expect(world.isHeld)
     }
 
     @Test(

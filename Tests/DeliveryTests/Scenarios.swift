@@ -43,6 +43,18 @@ extension World {
         }
     }
 
+    /// The destination as `status` shows it.
+    var shown: DeliverySnapshot.Destination {
+        let all = machine.snapshot(at: now).destinations
+        return all.first { $0.name == "main" } ?? all[0]
+    }
+
+    /// Whether only probes are sent because the destination refuses, for a person to look at or for a moment.
+    var isHeld: Bool { shown.obstacle == .held || shown.obstacle == .waitingForRetry }
+
+    /// Whether only probes are sent because the destination has failed too often.
+    var isBroken: Bool { shown.obstacle == .breakerOpen }
+
     var main: DestinationMachine {
         machine.destinations["main"] ?? machine.destinations.values.first.unsafelyUnwrapped
     }

@@ -100,10 +100,10 @@ struct SuspectTests {
         let late = (11...world.store.accepted).filter {
             $0 % 9 != 0 && memory.arrived[$0] == nil && !memory.stuck.contains($0)
         }
-        #expect(late.isEmpty && world.main.hold == nil && world.main.breaker == nil, "\(late.count) wait")
+        #expect(late.isEmpty && !world.isHeld && !world.isBroken, "\(late.count) wait")
         #expect(memory.stuck.count { $0 % 9 != 0 } < 50, "\(memory.stuck.count)")
         #expect(world.store.deadLettered.isEmpty)
-        if manner != .reset { #expect(Array(world.main.failingApps.keys) == ["app0"]) }
+        if manner != .reset { #expect(Array(world.shown.failingApps.keys) == ["app0"]) }
         checkNothingIsLost(world, "\(manner)")
     }
 
@@ -164,7 +164,7 @@ struct SuspectTests {
         }
         let (usual, mine) = (requests(isSuspected: false).0, requests(isSuspected: true))
         #expect(mine.0 <= usual + 12, "\(mine.0) requests, \(usual) of one that is not suspected")
-        #expect(mine.1.main.hold != nil || mine.1.main.breaker != nil)
+        #expect(mine.1.isHeld || mine.1.isBroken)
     }
 
     @Test("429 and 503 mean load: no app is suspected, and there is not one request more")
@@ -188,7 +188,7 @@ struct SuspectTests {
         world.answer = { _, _ in (.milliseconds(20), Manner.forbidden.outcome) }
         world.accept(500)
         world.run(.seconds(590))
-        #expect(world.main.hold != nil && world.sent.count <= 3 && world.alerts == 1)
+        #expect(world.isHeld && world.sent.count <= 3 && world.alerts == 1)
         #expect(world.sent.allSatisfy { $0.events.count == 50 })
     }
 

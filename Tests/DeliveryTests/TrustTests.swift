@@ -49,7 +49,7 @@ struct TrustTests {
                 world.accept(300)
                 world.run(.seconds(3600))
                 #expect(world.store.deadLettered.count <= 10, "\(manner) after \(first)")
-                #expect(world.main.hold != nil, "\(manner) after \(first)")
+                #expect(world.isHeld, "\(manner) after \(first)")
             }
         }
     }
@@ -61,7 +61,7 @@ struct TrustTests {
         world.accept(300)
         world.run(.seconds(86_400))
         #expect(world.store.deadLettered.isEmpty)
-        #expect(world.main.hold != nil)
+        #expect(world.isHeld)
         // It is well again: all of it arrives.
         world.answer = { _, _ in (.milliseconds(5), .acknowledged) }
         world.run(.seconds(86_400))
@@ -78,7 +78,7 @@ struct TrustTests {
         }
         world.accept(120)
         world.run(.seconds(60))
-        #expect(world.store.deadLettered.count == 120 && world.main.hold == nil)
+        #expect(world.store.deadLettered.count == 120 && !world.isHeld)
         #expect(!world.main.hasAcknowledgedWithSettings)
     }
 
@@ -88,14 +88,14 @@ struct TrustTests {
         world.answer = { _, _ in (.milliseconds(1), .retry(.unavailable)) }
         world.accept(50)
         world.run(.seconds(10))
-        #expect(world.main.breaker != nil)
+        #expect(world.isBroken)
         let old = Failure(kind: .local, message: "too old")
         world.answer = { _, sent in
             let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: old, isFinal: true) }
             return (.milliseconds(1), .partial(rejected: rejected, retry: []))
         }
         world.run(.seconds(3600))
-        #expect(world.store.deadLettered.count == 50 && world.main.breaker != nil)
+        #expect(world.store.deadLettered.count == 50 && world.isBroken)
     }
 
     @Test("events that a protocol forbids to repeat are dead letters at once, with the reason")
@@ -111,8 +111,8 @@ struct TrustTests {
         }
         world.accept(100)
         world.run(.seconds(86_400))
-        #expect(world.sent.count == 2 && world.store.deadLettered.count == 100 && world.main.hold == nil)
-        #expect(world.main.standing.lastFailure?.failure == refused)
+        #expect(world.sent.count == 2 && world.store.deadLettered.count == 100 && !world.isHeld)
+        #expect(world.shown.lastFailure?.failure == refused)
     }
 
     @Test("a destination that is held because it rejects every event says why")
@@ -125,7 +125,7 @@ struct TrustTests {
         }
         world.accept(100)
         world.run(.seconds(600))
-        #expect(world.main.hold != nil && world.main.standing.lastFailure?.failure == words)
+        #expect(world.isHeld && world.shown.lastFailure?.failure == words)
     }
 
     @Test("unnamed rejections in an accepted batch are counted and reported, and the batch is not repeated")
@@ -135,9 +135,9 @@ struct TrustTests {
         world.accept(100)
         world.run(.seconds(3600))
         #expect(world.sent.count == 2 && world.store.acknowledged.count == 100)
-        #expect(world.main.counters.unnamedRejections == 10)
-        #expect(world.main.counters.lastUnnamedRejection == .badRequest)
-        #expect(world.main.standing.lastFailure?.failure == .badRequest)
+        #expect(world.shown.counters.unnamedRejections == 10)
+        #expect(world.shown.counters.lastUnnamedRejection == .badRequest)
+        #expect(world.shown.lastFailure?.failure == .badRequest)
         #expect(world.notes.count { if case .rejectedUnnamed = $0 { true } else { false } } == 2)
     }
 
@@ -195,7 +195,7 @@ struct TrustTests {
             world.accept(500)
             world.run(.seconds(3600))
             #expect(world.store.deadLettered.count - receiver.bad.count <= 10, "seed \(seed), \(manner)")
-            #expect(world.main.hold != nil, "seed \(seed), \(manner)")
+            #expect(world.isHeld, "seed \(seed), \(manner)")
         }
     }
 }
