@@ -549,8 +549,11 @@ extension DestinationMachine {
     /// they are runs of neighbours.
     private func cut(_ batch: TrackedBatch, _ answer: Answer) -> [Int] {
         let isFree = options.order == .free
+        let events = batch.header.events
+        // A small batch of an earlier run is most likely a piece: its events were refused together before.
+        let isPiece = !batch.place.isWhole || batch.mayBeTaken && events <= Cut.smallPiece
         let pieces = Cut.pieces(
-            of: batch.header.events, apps: isFree ? answer.apps : [], isPiece: !batch.place.isWhole,
+            of: events, apps: isFree ? answer.apps : [], isPiece: isPiece,
             hopeless: Set(answer.apps).filter { blame.isHopeless($0) }
         ) { blame.share(of: isFree ? $0 ?? answer.app : nil) }
         // One piece with all events would be the same request again.

@@ -8,7 +8,7 @@ enum Cut {
     /// Largest batch that is cut into small pieces at once, in events.
     private static let smallBatch = 64
     /// Largest piece of such a batch, in events; its events are sent alone next.
-    private static let smallPiece = 8
+    static let smallPiece = 8
     /// Most pieces of one cut; each is kept in memory.
     private static let mostPieces = 64
 
