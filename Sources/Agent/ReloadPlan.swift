@@ -47,7 +47,7 @@ struct ReloadPlan {
         rules = try relaying(try new.configuredRules(facts), ControlRefusal.init(settings:))
         startsReading = readsSpool && settings.destinations.isEmpty && !new.destinations.isEmpty
         changes = configured.changes(to: new)
-        warnings = loaded.warnings.map(\.message)
+        warnings = loaded.warnings.filter { $0.severity != .note }.map(\.message)
     }
 
     /// What the reload has changed, for a person.

@@ -114,7 +114,8 @@ struct Invocation: Sendable {
     /// command with code 78.
     func loadSettings() throws(ConfigurationError) -> LoadedSettings {
         let loaded = try Settings.loadWithRules(path: configurationPath)
-        for warning in loaded.warnings { console.printError(warning.text) }
+        // Notes about old keys are for `check`.
+        for warning in loaded.warnings where warning.severity != .note { console.printError(warning.text) }
         return loaded
     }
 }
