@@ -99,6 +99,19 @@ extension AgentService {
             warnings: warnOfOrphans(parts.queue.snapshot) + defaults)
     }
 
+    /// The host was renamed, or its time zone was changed: what is made of these facts is made again. Rules
+    /// see a new name at the next reload, macros of containers at the next start.
+    func hostChanged() async {
+        await configurationTurn.takeTurn(configurationTurn.drawTicket())
+        defer { configurationTurn.passTurn() }
+        guard let parts, machine.lookAgain(at: time.wallTime, log: log) else { return }
+        do throws(ControlRefusal) {
+            try await apply(settings, parts)
+        } catch {
+            log.error("the host's new name or zone counts from the next start", ["reason": error.message])
+        }
+    }
+
     /// Applies a new configuration with the containers' settings, or without them if it is refused with them:
     /// what a container sets must not make an operator's configuration fail.
     private func applyConfigured(

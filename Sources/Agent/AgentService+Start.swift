@@ -77,6 +77,9 @@ extension AgentService {
             ) { await self.backfillOptions(queue, reader) },
             containers: keeper, functions: functions, recorder: StatusRecorder(),
             ports: PortWatch(on: loop, time: time, log: log),
+            hostWatch: HostWatch(on: loop) {
+                Task(executorPreference: self.loop) { await self.hostChanged() }
+            },
             pulse: Pulse(on: loop, time: time, log: log) {
                 [
                     (self.readerLoop, "does the disk of the spool, or of a directory in `read`, hang?"),

@@ -93,7 +93,7 @@ public actor AgentService: LoopActor {
     /// Results of reloads, for `status` and metrics on any thread.
     nonisolated let reloads: Mutex<Reloads>
     /// Facts about the machine.
-    nonisolated let host: HostFacts
+    nonisolated let machine: Machine
     /// How the last run ended.
     nonisolated let lastRun: LastRun
     /// Figures of the attempts; they outlive reloads.
@@ -174,6 +174,8 @@ public actor AgentService: LoopActor {
         let recorder: StatusRecorder
         /// Reopens a port that does not answer.
         let ports: PortWatch
+        /// Reports a new name of the host, and a new time zone.
+        let hostWatch: HostWatch
         /// Whether the agent makes progress, for `/readyz` and `status`.
         let pulse: Pulse
         /// Reports files that the next start would refuse.
@@ -183,6 +185,7 @@ public actor AgentService: LoopActor {
     }
 
     nonisolated var log: Log { Log(sink) }
+    nonisolated var host: HostFacts { machine.facts }
 
     /// The parts; nil until the start is complete. Commands that come earlier are refused with `starting`.
     var parts: Parts? { life.running?.parts }
@@ -226,7 +229,7 @@ public actor AgentService: LoopActor {
         self.task = task
         self.loop = loop
         reloads = Mutex(Reloads(lastSuccess: time.wallTime, configured: settings, started: settings))
-        host = HostFacts(settings, version: program.version, log: Log(sink))
+        machine = Machine(HostFacts(settings, version: program.version, log: Log(sink)))
         lastRun = LastRun(in: settings.agent.stateDirectory)
         manager = ServiceManager(socket: environment("NOTIFY_SOCKET"))
         readerLoop = try relaying(try EventLoop(name: "reader"), AgentError.init(start:))
@@ -260,6 +263,7 @@ public actor AgentService: LoopActor {
         manager?.notify("READY=1")
         await AgentStatus(agent: self, parts: parts).notify()
         life.note(watchdog: startWatchdog(parts))
+        await parts.hostWatch.start()
         log.info(
             "agent started",
             [
@@ -351,6 +355,7 @@ public actor AgentService: LoopActor {
         await parts.queue.close()
         life.running?.watchdog?.stop()
         watches.cancel()
+        await parts.hostWatch.stop()
         let waiting = parts.queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued }
         log.info("agent stopped", ["queued": waiting])
     }

@@ -8,12 +8,11 @@ internal import Logs
 internal import Outputs
 internal import TimeZones
 
-/// Facts about the machine, looked up once at the start: host name, install id, device members, time zone.
-///
-/// A changed host name or time zone appears in events after a restart of the agent.
+/// Facts about the machine, looked up at the start: host name, install id, device members, time zone. Host
+/// name and time zone are looked up again when they change (`HostWatch`).
 struct HostFacts: Sendable {
     /// The host's name; empty if the kernel does not say.
-    let name = hostName()
+    private(set) var name = hostName()
     /// The id of this installation; nil if none could be stored in the state directory.
     let installID: String?
     /// Names this installation in headers and object keys. It is derived from the install id by a hash, so
@@ -23,9 +22,9 @@ struct HostFacts: Sendable {
     /// The warning about a state directory that a reboot empties; nil if it is on a disk.
     let volatileState: String?
     /// Device members by name, before the settings select and override some of them.
-    private let found: [String: String]
+    private var found: [String: String]
     /// The machine's time zone; nil if it cannot be found: then events carry no offset.
-    let zone: TimeZoneRules?
+    private(set) var zone: TimeZoneRules?
 
     /// Looks the machine up. What cannot be found is left out, with a warning if a person can fix it.
     ///
@@ -48,6 +47,19 @@ struct HostFacts: Sendable {
             log.warning("no time zone: events carry no offset", ["hint": error.message])
             zone = nil
         }
+    }
+
+    /// The facts with the host's name and zone as they are now. A zone that cannot be read stays as it was.
+    ///
+    /// - Parameter variable: the value of `TZ`.
+    func lookedAgain(_ variable: String? = environment("TZ")) -> HostFacts {
+        var facts = self
+        facts.name = hostName()
+        facts.found["host_name"] = facts.name.isEmpty ? nil : facts.name
+        if let zone = try? TimeZoneLoader().loadLocal(variable) {
+            facts.zone = zone
+        }
+        return facts
     }
 
     /// The id of this installation. A new one is made if the file is missing or invalid, or was copied from

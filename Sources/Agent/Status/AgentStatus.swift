@@ -56,6 +56,7 @@ struct AgentStatus: Sendable {
         report.version = agent.program.version
         report.processID = Int(getpid())
         report.host = hostName()
+        report.hostNews = agent.machine.news
         report.isEnabled = delivery.isEnabled
         report.isNetworkOn = delivery.isNetworkOn
         report.pauseTokens = delivery.pauseTokens

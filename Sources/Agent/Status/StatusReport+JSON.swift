@@ -9,7 +9,8 @@ extension StatusReport {
     /// may be added; those that exist keep their names and meaning, because programs read them.
     var json: JSONValue {
         [
-            "version": .string(version), "host": .string(host), "process_id": .integer(processID),
+            "version": .string(version), "host": .string(host), "host_news": .strings(hostNews),
+            "process_id": .integer(processID),
             "started_ms": started.json,
             "now_ms": now.json, "ready": .bool(obstacles.isEmpty), "obstacles": .strings(obstacles),
             "collection_enabled": .bool(isEnabled), "network_on": .bool(isNetworkOn),

@@ -103,6 +103,8 @@ struct StatusReport: Sendable {
 
     var version = ""
     var host = ""
+    /// What has changed since the start: the host's name, the time zone.
+    var hostNews: [String] = []
     var processID = 0
     /// When the agent started, by the boot clock: a changed time of day does not change the age.
     var started: Timestamp

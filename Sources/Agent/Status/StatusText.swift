@@ -56,7 +56,7 @@ struct StatusText: Sendable {
         lines += report.checks
         lines += report.containers.map(containerLine)
         lines += report.overrides.map { "setting \($0.setting) = \($0.value) (set by \($0.origin))" }
-        lines += switchLines
+        lines += report.hostNews + switchLines
         // Names and messages come from outside: no control character of theirs may reach a terminal.
         return StyleMarks.harmless(lines.map { $0 + "\n" }.joined())
     }
