@@ -167,7 +167,7 @@ extension AgentService {
     }
 
     /// The settings in force, but with those that need a restart as they were at the start.
-    private var settingsOfReading: Settings { settings.reading(as: reloads.withLock { $0.started }) }
+    var settingsOfReading: Settings { settings.reading(as: reloads.withLock { $0.started }) }
 
     /// Settings of the spool's intake.
     ///

@@ -19,8 +19,8 @@ extension AgentService {
         let status = AgentStatus(agent: self, parts: parts)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time,
-            clock: clockTrust(queue),
-            log: log
+            clock: clockTrust(queue), log: log,
+            ofPlaces: { await self.settingsOfReading.forPlaces($0) }
         ) { await self.intakeSettings(cap: queue.snapshot.maxSize) }
         // Each group of routes gets only the parts that it needs.
         var routes = ControlRoutes()

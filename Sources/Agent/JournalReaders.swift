@@ -106,7 +106,7 @@ actor JournalReaders: LoopActor {
     /// room for all of it at once.
     private func take(_ piece: JournalPiece, of source: Source) async throws {
         nonisolated(unsafe) let intake = source.intake.assumeOnLoop { $0 }
-        let origin = SpoolSource(app: source.app, path: "journal", producer: nil)
+        let origin = SpoolSource(app: source.app, path: Rereader.journalPath, producer: nil)
         var taken = 0
         while true {
             taken += await intake.takeAside(piece.lines[taken...], from: origin, at: 0)

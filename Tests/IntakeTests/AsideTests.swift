@@ -19,6 +19,7 @@ private final class FlakyStore: CommitStore {
         var memory: [String: [UInt8]]
         /// Names of events, where bad lines began, and what left the quarantine, in order.
         var events: [String] = []
+        var lines: [String] = []
         var quarantined: [Int64] = []
         var requeued: [Int64] = []
         var destinations: Set<DestinationName> = []
@@ -54,6 +55,7 @@ private final class FlakyStore: CommitStore {
             for chunk in commit.chunks {
                 let bytes = try decompressor.decompress(chunk.frame, chunk.compression, limit: chunk.bytes)
                 for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+                    state.lines.append(String(line))
                     state.events.append(
                         line.firstMatch(of: /"name":"(e\d+)"/).map { String($0.1) } ?? "no name")
                 }
@@ -198,6 +200,45 @@ struct AsideTests {
                 #expect(count == 20)
             }
         }
+    }
+
+    @Test(
+        "a quarantined line of a file that is read in place is parsed again, and becomes a record as others there"
+    )
+    func linesOfPlaces() async throws {
+        let store = FlakyStore(seed: 1)
+        store.state.withLock { $0.isFlaky = false }
+        var settings = settings()
+        settings.events.apps["web"] = AppSettings()
+        try await withLoop { loop in
+            let rereader = Rereader(
+                on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log,
+                ofPlaces: { settings in
+                    var settings = settings
+                    settings.events.apps["web"]?.kind = .log
+                    settings.events.apps["web"]?.text = .lines
+                    return settings
+                }
+            ) { [settings] in settings }
+            let lines = [
+                ("/var/log/web/a.log", "plain text"), ("web/b.jsonl", #"{"name":"bought"}"#),
+                ("/var/log/web/a.log", #"{"name":"data","msg":"m"}"#),
+            ]
+            let records = lines.enumerated().map { index, line in
+                let content = Array((line.1 + "\n").utf8)
+                let record = QuarantineRecord(
+                    reason: .notJSON, detail: "", app: "web", path: line.0, offset: 0,
+                    length: Int64(content.count), content: content, time: Timestamp(milliseconds: 0))
+                return (id: Int64(index), record: record)
+            }
+            let count = try await rereader.read(records)
+            #expect(count == 3)
+        }
+        let texts = store.state.withLock { $0.lines }
+        #expect(texts.count == 3, "\(texts)")
+        #expect(texts.contains { $0.hasPrefix(#"{"message":"plain text""#) })
+        #expect(texts.contains { $0.hasPrefix(#"{"name":"bought","app":"web""#) })
+        #expect(texts.contains { $0.hasPrefix(#"{"name":"data","msg":"m","app":"web""#) })
     }
 
     @Test(

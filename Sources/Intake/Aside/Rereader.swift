@@ -22,6 +22,8 @@ package actor Rereader: LoopActor {
     private let calls: TagCalls
     /// Gives the settings in force.
     private let settings: @Sendable () async -> IntakeSettings
+    /// Makes of them the settings for lines of files that are read in place, and of journals.
+    private let ofPlaces: @Sendable (IntakeSettings) async -> IntakeSettings
     /// Lets one reading in at a time, and one command.
     private let turn = Turnstile()
     private let commandTurn = Turnstile()
@@ -31,12 +33,15 @@ package actor Rereader: LoopActor {
     /// - Parameters:
     ///   - memory: the queue's memory; entries of other owners are ignored.
     ///   - rules: the spool's rules. These events pass them like all others, and change no data layer.
+    ///   - ofPlaces: makes of the settings those for lines that do not come from the spool. With the spool's,
+    ///     a line of a log would be read as an event that it never was.
     ///   - settings: gives the settings in force. Sessions are off: these events belong to sessions of the
     ///     past.
     package init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:],
         rules: IntakeRules? = nil,
         time: any TimeSource, clock: sending ClockTrust, log: Log,
+        ofPlaces: @escaping @Sendable (IntakeSettings) async -> IntakeSettings = { $0 },
         settings: @escaping @Sendable () async -> IntakeSettings
     ) {
         self.loop = loop
@@ -46,6 +51,7 @@ package actor Rereader: LoopActor {
         self.log = log
         self.rules = rules
         self.settings = settings
+        self.ofPlaces = ofPlaces
         calls = TagCalls(rules?.functions, aside: "reread")
         calls.start(calls.restore(memory), on: loop)
     }
@@ -165,6 +171,7 @@ package actor Rereader: LoopActor {
         defer { turn.passTurn() }
         var settings = await settings()
         settings.events.session.mode = .off
+        let settingsOfPlaces = await ofPlaces(settings)
         guard settings.isCollecting else {
             throw IntakeError(.disabled, "collection is disabled; run `spoolship enable`")
         }
@@ -174,8 +181,13 @@ package actor Rereader: LoopActor {
             on: loop, time: time, log: log)
         var done: [Int] = []
         var count = 0
+        var isOfPlace = false
         rules?.refresh()
         for (index, record) in records.enumerated() {
+            if Rereader.isOfPlace(record.path) != isOfPlace {
+                isOfPlace.toggle()
+                intake.configure(isOfPlace ? settingsOfPlaces : settings)
+            }
             if let awaited = rules?.awaited(for: record.app) {
                 _ = try await store(intake, &done, mark)
                 throw IntakeError(
@@ -214,6 +226,12 @@ package actor Rereader: LoopActor {
         }
         return try await count + store(intake, &done, mark)
     }
+
+    /// Whether a line was read in place, or in a journal: the spool's files have paths below the spool.
+    private static func isOfPlace(_ path: String) -> Bool { path.hasPrefix("/") || path == journalPath }
+
+    /// The path of lines that come from a journal.
+    package static let journalPath = "journal"
 
     /// Stores what was read so far, and returns how many records that were.
     private func store(
