@@ -147,119 +147,20 @@ struct Bytes {
         return place == count
     }
 
+    /// The slice from the beginning of a piece of it to its own end.
+    func endingAt(of piece: Bytes) -> Bytes { Bytes(piece.start, end - piece.start) }
+
+    /// The text without the backquotes around it, in which statements put names.
+    var unquoted: Bytes {
+        count > 1 && first == UInt8(ascii: "`") && last == UInt8(ascii: "`")
+            ? dropping(1).prefix(count - 2) : self
+    }
+
     /// Number of digits from an offset on.
     @inline(__always)
     private func digits(from place: Int) -> Int {
         var end = place
         while end < count, start[end] &- 0x30 < 10 { end += 1 }
         return end - place
-    }
-}
-
-/// The position of reading in a record. Methods either step forward, or note at which column what was
-/// expected and return false or nil.
-struct LineReader {
-    /// The whole record.
-    let record: Bytes
-    /// The position: the next byte to read.
-    var p: UnsafePointer<UInt8>
-    /// Position at which the field that is being read began. A template needs it for a record that ends
-    /// early.
-    var fieldFrom: UnsafePointer<UInt8>
-    /// The address after the record's last byte.
-    private let end: UnsafePointer<UInt8>
-    /// Offset of the last failure, from the record's beginning.
-    private var failedAt = 0
-    /// The expected text there. Only the last failure is kept: each layout that is tried leaves one.
-    private var expected = ""
-
-    /// A reader at the beginning of a record.
-    init(_ record: Bytes) {
-        self.record = record
-        p = record.start
-        fieldFrom = record.start
-        end = record.end
-    }
-
-    /// The part of the record that was not read yet.
-    @inline(__always) var rest: Bytes { Bytes(p, end - p) }
-    @inline(__always) var isAtEnd: Bool { p >= end }
-    /// The next byte, or a line feed at the end of the record: no field is read from a line feed, so a caller
-    /// needs no check of its own.
-    @inline(__always) var next: UInt8 { p < end ? p.pointee : 0x0A }
-
-    /// The record from the beginning of the current field on.
-    var fieldStart: Bytes { Bytes(fieldFrom, end - fieldFrom) }
-
-    /// The last failure, for the caller of the format.
-    var failure: TextFailure { TextFailure(column: failedAt + 1, expected: expected) }
-
-    /// Notes what was expected at the position, and returns false, so that a parser can end with `return
-    /// fail(…)`.
-    @inline(never)
-    mutating func fail(_ expected: String) -> Bool {
-        failedAt = p - record.start
-        self.expected = expected
-        return false
-    }
-
-    /// Consumes a text; returns false, and consumes nothing, if another text is next.
-    @inline(__always)
-    mutating func skip(_ text: StaticString) -> Bool {
-        guard rest.hasPrefix(text) else { return false }
-        p += text.utf8CodeUnitCount
-        return true
-    }
-
-    /// Steps over a text that must be here; otherwise notes it as expected.
-    @inline(__always)
-    mutating func expect(_ text: StaticString) -> Bool { skip(text) ? true : fail("\(text)") }
-
-    /// Returns the bytes before the next `byte`, and consumes both. Nil, with a note, if `byte` does not
-    /// occur.
-    @inline(__always)
-    mutating func until(_ byte: UInt8) -> Bytes? {
-        guard let place = rest.firstIndex(of: byte) else {
-            _ = fail(String(Unicode.Scalar(byte)))
-            return nil
-        }
-        let found = Bytes(p, place)
-        p += place + 1
-        return found
-    }
-
-    /// Returns the bytes before the next `text`, and consumes both. Nil, with a note, if `text` does not
-    /// occur.
-    mutating func until(_ text: StaticString) -> Bytes? {
-        guard let place = rest.firstIndex(of: text) else {
-            _ = fail("\(text)")
-            return nil
-        }
-        let found = Bytes(p, place)
-        p += place + text.utf8CodeUnitCount
-        return found
-    }
-
-    /// Reads a word, which ends before a blank, a control character or the end. It may be empty.
-    mutating func word() -> Bytes {
-        let start = p
-        while p < end, p.pointee > 0x20 { p += 1 }
-        return Bytes(start, p - start)
-    }
-
-    /// Steps over blanks, not over tabs.
-    mutating func skipBlanks() {
-        while p < end, p.pointee == UInt8(ascii: " ") { p += 1 }
-    }
-
-    /// Reads at least one digit; otherwise returns nil, with a note.
-    mutating func digits() -> Bytes? {
-        let start = p
-        while p < end, p.pointee &- 0x30 < 10 { p += 1 }
-        guard p > start else {
-            _ = fail("a number")
-            return nil
-        }
-        return Bytes(start, p - start)
     }
 }

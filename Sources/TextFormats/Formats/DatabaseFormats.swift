@@ -249,11 +249,3 @@ enum MySQLFormats {
         return true
     }
 }
-
-extension Bytes {
-    /// The text without the backquotes around it, in which statements put names.
-    var unquoted: Bytes {
-        count > 1 && first == UInt8(ascii: "`") && last == UInt8(ascii: "`")
-            ? dropping(1).prefix(count - 2) : self
-    }
-}

@@ -130,28 +130,6 @@ enum JavaFormat {
     }
 }
 
-extension LineReader {
-    /// Reads the text between the bracket here and the one that closes it. Brackets inside belong to the
-    /// text, as in the names of threads. Returns nil, with a note, if no bracket closes it on this line.
-    mutating func bracketed() -> Bytes? {
-        let start = p + 1
-        var depth = 0
-        // A stack trace follows after the first line, and can have brackets of its own.
-        while !isAtEnd, next != 0x0A {
-            if next == UInt8(ascii: "[") {
-                depth += 1
-            }
-            if next == UInt8(ascii: "]") {
-                depth -= 1
-            }
-            p += 1
-            if depth == 0 { return Bytes(start, p - 1 - start) }
-        }
-        _ = fail("]")
-        return nil
-    }
-}
-
 /// Python's logging: `asctime LEVEL name: message`, `asctime - name - LEVEL - message`, `LEVEL:name:message`;
 /// and the layouts of gunicorn, uvicorn, celery and loguru.
 enum PythonFormat {

@@ -224,11 +224,6 @@ enum SyslogFormat {
     }
 }
 
-extension Bytes {
-    /// The slice from the beginning of a piece of it to its own end.
-    func endingAt(of piece: Bytes) -> Bytes { Bytes(piece.start, end - piece.start) }
-}
-
 /// klog and glog, of Kubernetes: `W1129 10:00:00.600000    9079 controller.go:77] message`. Source:
 /// https://github.com/kubernetes/klog/blob/main/klog.go (formatHeader).
 enum KlogFormat {
