@@ -25,31 +25,24 @@ final class HTTPConnection {
     /// When the connection is cut; nil while a handler works, which has no limit.
     var deadline: BootInstant?
 
-    /// Bytes of the client that are not processed yet.
-    var input: [UInt8] = []
-    /// Bytes of `input` that were searched for the end of the headers.
-    var scanned = 0
-    /// The request's head once it is complete.
-    var head: HTTPRequestHead?
-    /// Collects the request's body.
-    var body: HTTPBodyReader?
-    /// Whether the client has closed its side.
-    var hasEnded = false
-
-    /// Bytes to send; the first `sent` of them are sent.
-    var output: [UInt8] = []
-    /// Bytes of `output` that the kernel has accepted.
-    var sent = 0
+    /// The request that arrives, and the bytes after it.
+    var request = IncomingRequest()
+    /// What is being sent.
+    var output = OutgoingBytes()
     /// The handler, or the writer of a stream; cancelled with the connection.
     var task: Task<Void, Never>?
     /// Whether the connection closes after this answer.
     var closesAfter = false
-    /// Whether a stream is sent in chunks (HTTP/1.1), by which the client recognises its end.
-    var isChunked = false
-    /// Whether a stream's writer is still at work.
-    var isStreaming = false
-    /// A writer that waits for room; resumed with false if the client is gone.
-    var writer: CheckedContinuation<Bool, Never>?
+    /// The stream whose writer is still at work.
+    var stream: Stream?
+
+    /// An answer that a handler writes piece by piece.
+    struct Stream {
+        /// Whether it is sent in chunks (HTTP/1.1), by which the client recognises its end.
+        let isChunked: Bool
+        /// The writer that waits for room; resumed with false if the client is gone.
+        var writer: CheckedContinuation<Bool, Never>?
+    }
 
     init(id: UInt, socket: consuming Descriptor, peer: PeerCredentials?, owner: String) {
         self.id = id
@@ -58,20 +51,26 @@ final class HTTPConnection {
         self.owner = owner
     }
 
-    /// Bytes that are not sent yet.
-    var waiting: Int { output.count - sent }
-
     /// Whether no byte of a request was received.
-    var isIdle: Bool { phase == .receiving && head == nil && input.isEmpty }
+    var isIdle: Bool { phase == .receiving && request.isEmpty }
+
+    /// Ends the stream; a writer that still waits is told that nothing more is sent.
+    func endStream() {
+        stream?.writer?.resume(returning: false)
+        stream = nil
+    }
+
+    /// The connection's claim to its place.
+    var claim: Claim {
+        let isClosable = phase == .answering ? request.hasUnread : stream == nil
+        return Claim(id: id, owner: owner, isIdle: isIdle, isClosable: isClosable)
+    }
 
     /// Prepares for the next request on the connection.
     func beginAnew() {
         phase = .receiving
-        scanned = 0
-        head = nil
-        body = nil
+        request.beginAnew()
         task = nil
-        isChunked = false
-        isStreaming = false
+        stream = nil
     }
 }

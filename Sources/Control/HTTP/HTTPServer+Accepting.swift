@@ -87,24 +87,9 @@ extension HTTPServer {
     ///
     /// - Parameter owner: the newcomer's user or address; nil if only a descriptor is needed.
     private func victim(for owner: String?) -> HTTPConnection? {
-        var counts: [String: Int] = [:]
-        for connection in connections.values { counts[connection.owner, default: 0] += 1 }
-        func comesBefore(_ left: HTTPConnection, _ right: HTTPConnection) -> Bool {
-            let (a, b) = (counts[left.owner] ?? 0, counts[right.owner] ?? 0)
-            if a != b { return a > b }
-            if left.isIdle != right.isIdle { return left.isIdle }
-            return left.id < right.id
+        let claims = connections.values.map(\.claim)
+        return Claim.weakest(of: claims, for: owner, places: options.connections).flatMap {
+            connections[$0.id]
         }
-        // A connection that is being answered yields only if its client already sends the next request
-        // without waiting for the answer.
-        let closable = connections.values.filter {
-            $0.phase == .answering ? !$0.input.isEmpty : !$0.isStreaming
-        }
-        if let victim = closable.min(by: comesBefore) { return victim }
-        // Even if all are being answered: one user's long requests must not keep another user out.
-        guard let owner, let heaviest = connections.values.min(by: comesBefore), heaviest.owner != owner,
-            (counts[heaviest.owner] ?? 0) * 2 > options.connections
-        else { return nil }
-        return heaviest
     }
 }

@@ -9,11 +9,11 @@
 // * Text from outside reaches a terminal only with its control characters escaped.
 //
 // Its parts:
-// * `HTTPServer` (this file) is the server: deadlines and closing. `+Accepting` takes connections and
-//   decides which one must yield, `+Receiving` reads requests, `+Answering` writes answers and streams,
-//   `+Probe` asks the server itself whether it answers.
-// * `HTTPRequestHead` and `HTTPBodyReader` parse requests, `HTTPAnswerHead` writes the head of answers:
-//   pure values without I/O.
+// * `HTTPServer` (this file) is the server: deadlines and closing. `+Accepting` takes connections,
+//   `+Requests` reads requests and writes answers and streams. `SelfProbe` asks a server whether it answers.
+// * `IncomingRequest` is the request as far as it has arrived, with `HTTPRequestHead` and `HTTPBodyReader` as
+//   its parsers; `OutgoingBytes` is what waits to be sent, `HTTPAnswerHead` writes the head of answers;
+//   `Claim` decides which connection yields its place: pure values without I/O.
 // * `ControlServer` is the control socket (a Unix socket for a few users), `StatsServer` the stats port.
 // * `ControlRoutes` finds the handler of a request. Requests, responses and refusals are values:
 //   `ControlRequest`, `ControlResponse`, `ControlRefusal`.
@@ -137,6 +137,17 @@ actor HTTPServer: LoopActor {
         self.listener = listener.release()
     }
 
+    /// Whether a connection to this server's listening socket is answered.
+    func isAnsweringItself() async -> Bool {
+        guard let listener else { return false }
+        return await answers { InternetSocket.connect(toListener: listener) }
+    }
+
+    /// Whether a connection that `connect` makes is answered in time.
+    func answers(_ connect: () -> Descriptor?) async -> Bool {
+        await SelfProbe(loop: loop).isAnswered(connect)
+    }
+
     /// Ends all connections; requests that are being answered are cancelled.
     func stop() {
         closeListener()
@@ -160,8 +171,7 @@ actor HTTPServer: LoopActor {
         guard let connection = connections.removeValue(forKey: id) else { return }
         loop.forget(connection.socket.raw)
         connection.task?.cancel()
-        connection.writer?.resume(returning: false)
-        connection.writer = nil
+        connection.endStream()
         if connections.isEmpty, let timer {
             loop.cancel(timer.id)
             self.timer = nil

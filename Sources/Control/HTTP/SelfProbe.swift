@@ -14,16 +14,21 @@ package protocol SelfAnswering: Sendable {
     func openAgain() async throws(ControlError)
 }
 
-// The server asks itself, as a client would: through the kernel, by the way that others come.
-extension HTTPServer {
+/// Asks a server as a client would: through the kernel, by the way that others come.
+struct SelfProbe {
+    /// The server's loop.
+    let loop: EventLoop
+
     /// Longest time for the server's answer to itself. Nothing blocks its loop for longer than some
     /// milliseconds.
-    private static let selfAnswer = Duration.seconds(2)
+    private static let longest = Duration.seconds(2)
 
     /// Whether the server answers in time.
     ///
+    /// Runs on the loop, as its caller does.
+    ///
     /// - Parameter connect: connects without waiting; nil if there is no connection.
-    func answers(_ connect: () -> Descriptor?) async -> Bool {
+    func isAnswered(_ connect: () -> Descriptor?) async -> Bool {
         guard let socket = connect() else { return false }
         let raw = socket.raw
         let isAnswered = await withCheckedContinuation { continuation in
@@ -39,7 +44,7 @@ extension HTTPServer {
                 }
                 continuation.resume(returning: isAnswered)
             }
-            timer = loop.after(HTTPServer.selfAnswer) {
+            timer = loop.after(SelfProbe.longest) {
                 timer = nil
                 end(false)
             }
@@ -64,11 +69,5 @@ extension HTTPServer {
         }
         _ = consume socket
         return isAnswered
-    }
-
-    /// Whether a connection to this server's listening socket is answered.
-    func isAnsweringItself() async -> Bool {
-        guard let listener else { return false }
-        return await answers { InternetSocket.connect(toListener: listener) }
     }
 }

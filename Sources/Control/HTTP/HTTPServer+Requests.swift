@@ -1,0 +1,256 @@
+internal import EventLoops
+internal import Glibc
+
+// Requests as they arrive, and their answers.
+extension HTTPServer {
+    /// Watches a connection; false if the kernel has no memory for it, in which case the connection is cut.
+    func watch(_ id: UInt, for readiness: EventLoop.Readiness) -> Bool {
+        guard let connection = connections[id] else { return false }
+        do {
+            try loop.watch(connection.socket.raw, for: readiness) { ready in
+                self.assumeIsolated { $0.ready(id, ready) }
+            }
+            return true
+        } catch {
+            figures.cut("shortage")
+            leave(id)
+            return false
+        }
+    }
+
+    /// Handles readiness of a connection. While a handler works nothing is watched, so readiness means that
+    /// the client has hung up.
+    private func ready(_ id: UInt, _ ready: EventLoop.Readiness) {
+        guard let connection = connections[id] else { return }
+        switch connection.phase {
+        case .receiving, .draining: receive(id)
+        case .answering: leave(id)
+        case .writing:
+            if ready.contains(.failed) || ready.contains(.hungUp) {
+                leave(id)
+            } else {
+                flush(id)
+            }
+        }
+    }
+
+    /// Reads what has arrived, and processes it. While draining, it is dropped.
+    func receive(_ id: UInt) {
+        guard let connection = connections[id] else { return }
+        let wasIdle = connection.isIdle
+        var reason: Int32 = 0
+        let count = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPServer.block) { block in
+            let count = recv(connection.socket.raw, block.baseAddress, block.count, 0)
+            reason = errno
+            if count > 0, connection.phase == .receiving {
+                connection.request.add(block[..<count])
+            }
+            return count
+        }
+        if count < 0 {
+            if reason != EAGAIN, reason != EINTR {
+                leave(id)
+            }
+            return
+        }
+        if count == 0 {
+            // The client sends nothing more: a request that is incomplete now will never be complete.
+            leave(id)
+            return
+        }
+        guard connection.phase == .receiving else { return }
+        if wasIdle {
+            setDeadline(id, options.request)
+        }
+        process(id)
+    }
+
+    /// Continues with the request as far as its bytes were received: head, judgement, body, answer.
+    func process(_ id: UInt) {
+        guard let connection = connections[id], connection.phase == .receiving else { return }
+        do throws(ControlRefusal) {
+            if connection.request.head == nil {
+                let head = try connection.request.readHead(limit: options.headerBytes)
+                guard let head else { return }
+                if let refusal = judge(head, connection.peer) { throw refusal }
+                if try connection.request.beginBody(limit: options.bodyBytes) {
+                    // The line is small enough for any send buffer; a client that does not get it sends the
+                    // body after a while (RFC 9110, section 10.1.1).
+                    let go = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+                    _ = send(connection.socket.raw, go, go.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+                }
+            }
+            guard try connection.request.readBody() else { return }
+        } catch {
+            return refuse(id, error)
+        }
+        answer(id)
+    }
+
+    // MARK: Answers
+
+    /// Starts the handler of a complete request. `OPTIONS *` is answered here: it is the server's question
+    /// to itself, and not counted.
+    func answer(_ id: UInt) {
+        guard let connection = connections[id], let head = connection.request.head else { return }
+        connection.phase = .answering
+        connection.deadline = nil
+        // epoll reports EPOLLHUP and EPOLLERR even if nothing is watched (epoll_ctl(2)): a client of the
+        // Unix socket that has closed, or a reset. The end of a TCP client's side alone (FIN) is noticed
+        // when the answer is written.
+        guard watch(id, for: []) else { return }
+        let request = ControlRequest(
+            method: head.method, path: head.path, query: head.query, accept: head.accept,
+            body: connection.request.takeBody())
+        let handler = self.handler
+        connection.task = Task(executorPreference: loop) {
+            let isPing = request.method == "OPTIONS" && request.path == "*"
+            let response =
+                isPing ? ControlResponse(status: 204, headers: [], body: .bytes([])) : await handler(request)
+            await self.finish(id, response, counts: !isPing)
+        }
+    }
+
+    /// Begins to write the response. For HEAD only its head is sent; for HTTP/1.0 a stream ends with the
+    /// connection, because there are no chunks.
+    private func finish(_ id: UInt, _ response: ControlResponse, counts: Bool) {
+        if counts {
+            figures.answered(response.status)
+        }
+        guard let connection = connections[id], connection.phase == .answering,
+            let head = connection.request.head
+        else { return }
+        connection.phase = .writing
+        connection.closesAfter = !head.keepsOpen
+        let isAsked = head.method != "HEAD"
+        switch response.body {
+        case .bytes(let bytes):
+            connection.output.add(
+                HTTPAnswerHead.bytes(
+                    response, length: bytes.count, closes: connection.closesAfter, at: time.wallTime))
+            if isAsked {
+                connection.output.add(bytes)
+            }
+        case .stream(let write):
+            connection.closesAfter = connection.closesAfter || !head.isCurrent
+            connection.output.add(
+                HTTPAnswerHead.bytes(
+                    response, length: nil, isChunked: head.isCurrent, closes: connection.closesAfter,
+                    at: time.wallTime))
+            guard isAsked else { break }
+            connection.stream = HTTPConnection.Stream(isChunked: head.isCurrent)
+            connection.task = Task(executorPreference: loop) {
+                await write(ControlStream(server: self, id: id))
+                await self.endStream(id)
+            }
+        }
+        setDeadline(id, options.answer)
+        flush(id)
+    }
+
+    /// Answers a request that is invalid or refused, and ends the connection.
+    ///
+    /// The connection is drained for two seconds rather than closed: closing a socket with unread bytes
+    /// sends a reset, which could destroy the answer before the client has read it (RFC 9112, section 9.6).
+    func refuse(_ id: UInt, _ refusal: ControlRefusal) {
+        guard let connection = connections[id] else { return }
+        figures.answered(refusal.status)
+        connection.phase = .draining
+        connection.request.drop()
+        let answer = HTTPServer.bytes(refusal.response, at: time.wallTime)
+        // The answer fits into the empty send buffer, so one call is enough.
+        _ = send(connection.socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        shutdown(connection.socket.raw, Int32(SHUT_WR))
+        setDeadline(id, .seconds(2))
+    }
+
+    /// A whole answer that closes the connection.
+    static func bytes(_ response: ControlResponse, at time: Timestamp) -> [UInt8] {
+        guard case .bytes(let body) = response.body else { return [] }
+        return HTTPAnswerHead.bytes(response, length: body.count, closes: true, at: time) + body
+    }
+
+    /// Sends what waits, and continues with the next request once the answer is out. For a stream, wakes
+    /// its writer when half of the bound is free.
+    func flush(_ id: UInt) {
+        guard let connection = connections[id], connection.phase == .writing else { return }
+        var hasMoved = false
+        while connection.output.waiting > 0 {
+            let count = connection.output.withWaiting {
+                send(connection.socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                guard errno == EAGAIN else { return leave(id) }
+                break
+            }
+            connection.output.advance(count)
+            hasMoved = true
+        }
+        connection.output.trim()
+        if connection.stream != nil {
+            if connection.output.waiting == 0 {
+                connection.deadline = nil
+            } else if hasMoved || connection.deadline == nil {
+                setDeadline(id, options.answer)
+            }
+            if connection.output.waiting < options.streamBytes / 2,
+                let writer = connection.stream?.writer
+            {
+                connection.stream?.writer = nil
+                writer.resume(returning: true)
+            }
+        }
+        guard connection.output.waiting == 0 else {
+            _ = watch(id, for: .writable)
+            return
+        }
+        if connection.stream != nil {
+            _ = watch(id, for: [])
+        } else if connection.closesAfter {
+            leave(id)
+        } else {
+            connection.beginAnew()
+            guard watch(id, for: .readable) else { return }
+            setDeadline(id, connection.request.hasUnread ? options.request : options.idle)
+            process(id)
+        }
+    }
+
+    // What a handler writes piece by piece waits in `output`, bounded, until the client has accepted it.
+
+    /// Queues the next bytes of a stream. Returns when there is room for more; false if the client is gone.
+    func write(_ bytes: [UInt8], to id: UInt) async -> Bool {
+        guard let connection = connections[id], let stream = connection.stream else { return false }
+        guard !bytes.isEmpty else { return true }
+        if stream.isChunked {
+            connection.output.add(Array("\(String(bytes.count, radix: 16))\r\n".utf8))
+            connection.output.add(bytes)
+            connection.output.add([13, 10])
+        } else {
+            connection.output.add(bytes)
+        }
+        flush(id)
+        guard connection.output.waiting > options.streamBytes, connections[id] != nil else {
+            return connections[id] != nil
+        }
+        return await withCheckedContinuation { continuation in
+            guard connections[id] != nil, connection.stream != nil, connection.stream?.writer == nil else {
+                continuation.resume(returning: false)
+                return
+            }
+            connection.stream?.writer = continuation
+        }
+    }
+
+    /// Ends a stream whose writer has returned.
+    func endStream(_ id: UInt) {
+        guard let connection = connections[id], let stream = connection.stream else { return }
+        connection.endStream()
+        connection.task = nil
+        if stream.isChunked {
+            connection.output.add(Array("0\r\n\r\n".utf8))
+        }
+        flush(id)
+    }
+}
