@@ -34,11 +34,8 @@ struct JournalEntry: ~Copyable {
     /// Fields that become members: the message is the first, the priority the second, then the usual and the
     /// configured ones.
     private let fields: [JournalField]
-    /// Number of the last entry that had each of `fields`. If it equals `number`, the field has a second
-    /// value in this entry.
-    private var lastTaken: [Int]
-    /// Number of the current entry, counted from the start.
-    private var number = 0
+    /// Which of `fields` this entry has had.
+    private var occurrences: FieldOccurrences
     /// Whether all fields become members (`*`).
     private let takesAll: Bool
     /// Checks whether a message is a JSON object, and finds its own members among those that the entry would
@@ -90,7 +87,7 @@ struct JournalEntry: ~Copyable {
         fields = names.map { JournalField($0) }
         check = ObjectCheck(
             fields.map { String(decoding: $0.member, as: UTF8.self) } + [JournalEntry.timeName])
-        lastTaken = Array(repeating: 0, count: fields.count)
+        occurrences = FieldOccurrences(count: fields.count)
         filter = JournalFilter(options)
     }
 
@@ -103,7 +100,7 @@ struct JournalEntry: ~Copyable {
         bytes.removeLast(bytes.count - kept)
         parts.removeAll(keepingCapacity: true)
         others.removeAll(keepingCapacity: true)
-        number += 1
+        occurrences.beginEntry()
         findings = []
         stream = 0..<0
     }
@@ -134,8 +131,7 @@ struct JournalEntry: ~Copyable {
     /// Adds a field that has been parsed.
     private mutating func add(_ part: Part) {
         if let field = part.field {
-            guard lastTaken[field] != number else { return addAgain(part) }
-            lastTaken[field] = number
+            guard occurrences.isFirst(field) else { return addAgain(part) }
         }
         findings.formUnion(part.findings)
         if part.isStream {
@@ -379,5 +375,26 @@ struct JournalEntry: ~Copyable {
         bytes.withUnsafeBytes { bytes in
             for part in parts { line.append(UnsafeRawBufferPointer(rebasing: bytes[part.member])) }
         }
+    }
+}
+
+/// Tells the first value of a field in an entry from further values.
+struct FieldOccurrences {
+    /// Number of the last entry that had each field.
+    private var last: [Int]
+    /// Number of the current entry, counted from the start.
+    private var entry = 0
+
+    /// - Parameter count: number of fields.
+    init(count: Int) { last = Array(repeating: 0, count: count) }
+
+    /// Begins the next entry, which has had no field yet. Costs nothing for each field.
+    mutating func beginEntry() { entry += 1 }
+
+    /// Notes a value of a field; returns whether it is the first one in this entry.
+    mutating func isFirst(_ field: Int) -> Bool {
+        guard last[field] != entry else { return false }
+        last[field] = entry
+        return true
     }
 }
