@@ -14,51 +14,44 @@ final class SpoolWriter: @unchecked Sendable {
     private let names: SpoolFileNames
 
     /// Lines that wait to be written.
-    private var pending: [UInt8] = []
-    /// Number of lines that were taken.
-    private var accepted = 0
-    /// Number of lines that are in the spool. `flush` waits until it reaches `accepted`.
-    private var written = 0
-    /// Time at which the first line was taken that the agent may not see yet; nil if it may see all. The
-    /// interval counts from it.
-    private var oldest: Int64?
-    /// How long lines gather, in nanoseconds; 0 does not gather.
-    private var interval: Int64 = 0
-    /// Whether what waits is to be written for the agent to see now, whatever the interval.
-    private var isUrgent = false
-    /// Whether the append file is to be finished: the agent removes a finished file when it has read it,
-    /// which tells `dispatch` that its events are queued.
-    private var isHandingOver = false
-    /// Whether lines are kept back.
-    private var isPaused = false
-    /// Whether the client accepts events.
-    private var isEnabled: Bool
-    /// The value of `isEnabled` that is on the disk.
-    private var keptEnabled: Bool
-    /// Whether the client is closing. No more lines are taken.
-    private var isClosing = false
-    /// Whether the thread has ended.
-    private var hasEnded = false
+    private var lines = LineQueue()
+    /// When the agent may see them.
+    private var gathering = Gathering()
+    /// How far the writer's life is.
+    private var life = Life.open
+    /// Whether the client accepts events: as it was set, and as it is on the disk.
+    private var enabled: (wanted: Bool, kept: Bool)
     /// Why the last write failed; nil after a success.
     private var failure: AnalyticsError?
-    /// Bytes that the thread is writing. They count against the buffer until they are in the spool.
-    private var writing = 0
     /// The agent's state when it was last read.
-    private var state: SpoolState
-    /// When `state` was read.
-    private var stateReadAt: Int64
-    /// Whether a caller waits for `state` to be read again.
-    private var isStateWanted = false
+    private var state: KnownState
+
+    private enum Life {
+        /// Lines are taken.
+        case open
+        /// No more lines are taken.
+        case closing
+        /// The thread has ended.
+        case ended
+    }
+
+    /// What the agent accepts, as far as it is known.
+    private struct KnownState {
+        var state: SpoolState
+        /// When it was read.
+        var readAt: Int64
+        /// Whether a caller waits for it to be read again.
+        var isWanted = false
+    }
 
     /// Opens the directory, and starts the thread.
     init(_ settings: ClientSettings) throws(AnalyticsError) {
         self.settings = settings
         files = try SpoolFiles(settings)
         names = files.names
-        isEnabled = files.isEnabled
-        keptEnabled = files.isEnabled
-        state = SpoolState.read(directory: settings.directory)
-        stateReadAt = steadyNanoseconds()
+        enabled = (files.isEnabled, files.isEnabled)
+        let found = SpoolState.read(directory: settings.directory)
+        state = KnownState(state: found, readAt: steadyNanoseconds())
         let started = startThread { [self] in run() }
         guard started else {
             throw AnalyticsError(.notWritable, "the system has no thread left for the writer")
@@ -76,13 +69,13 @@ final class SpoolWriter: @unchecked Sendable {
     func spoolState(until deadline: Int64) -> SpoolState {
         monitor.lock()
         defer { monitor.unlock() }
-        guard steadyNanoseconds() - stateReadAt >= 1_000_000_000, !isClosing else { return state }
-        if !isStateWanted {
-            isStateWanted = true
+        guard steadyNanoseconds() - state.readAt >= 1_000_000_000, life == .open else { return state.state }
+        if !state.isWanted {
+            state.isWanted = true
             monitor.wakeAll()
         }
-        _ = wait(until: deadline) { !isStateWanted || state.accepting == .all || isClosing }
-        return state
+        _ = wait(until: deadline) { !state.isWanted || state.state.accepting == .all || life != .open }
+        return state.state
     }
 
     /// Takes a line.
@@ -99,23 +92,16 @@ final class SpoolWriter: @unchecked Sendable {
                 .invalidEvent, "the event is larger than the buffer of \(settings.bufferSize) bytes")
         }
         let hasRoom = wait(until: deadline) {
-            pending.count + writing + line.count <= settings.bufferSize || isClosing
+            lines.bytes + line.count <= settings.bufferSize || life != .open
         }
         guard hasRoom else {
             throw failure
-                ?? AnalyticsError(
-                    .bufferFull, "\(pending.count + writing) bytes of events wait to be written")
+                ?? AnalyticsError(.bufferFull, "\(lines.bytes) bytes of events wait to be written")
         }
-        guard !isClosing else { throw AnalyticsError(.closed, "the client is closed") }
-        let isFirst = pending.isEmpty
-        if oldest == nil {
-            oldest = steadyNanoseconds()
-        }
-        pending += line
-        accepted += 1
-        if isUrgent, interval < SpoolWriter.untilAsked {
-            self.isUrgent = true
-        }
+        guard life == .open else { throw AnalyticsError(.closed, "the client is closed") }
+        let isFirst = lines.isEmpty
+        gathering.noteLine(at: steadyNanoseconds(), isUrgent: isUrgent)
+        lines.add(line)
         if isFirst || isUrgent {
             monitor.wakeAll()
         }
@@ -126,21 +112,24 @@ final class SpoolWriter: @unchecked Sendable {
     func flush(timeout: Duration) throws(AnalyticsError) {
         monitor.lock()
         defer { monitor.unlock() }
-        let wanted = accepted
-        isUrgent = true
+        let wanted = lines.accepted
+        gathering.demand()
         monitor.wakeAll()
-        try wait(timeout) { written >= wanted && !isUrgent && isEnabled == keptEnabled }
+        try wait(timeout) {
+            lines.written >= wanted && !gathering.isUrgent && enabled.wanted == enabled.kept
+        }
     }
 
     /// Waits until all lines that were taken before are in finished files.
     func handOver(timeout: Duration) throws(AnalyticsError) {
         monitor.lock()
         defer { monitor.unlock() }
-        let wanted = accepted
-        isUrgent = true
-        isHandingOver = true
+        let wanted = lines.accepted
+        gathering.demand(finishing: true)
         monitor.wakeAll()
-        try wait(timeout) { written >= wanted && !isHandingOver || hasEnded }
+        try wait(timeout) {
+            lines.written >= wanted && !gathering.isHandingOver || life == .ended
+        }
     }
 
     /// Number of files that the agent has not removed; nil if the directory cannot be listed.
@@ -149,7 +138,9 @@ final class SpoolWriter: @unchecked Sendable {
     /// Waits until `isDone`, or throws.
     private func wait(_ timeout: Duration, until isDone: () -> Bool) throws(AnalyticsError) {
         guard !wait(until: steadyNanoseconds() + timeout.wholeNanoseconds, isDone) else { return }
-        throw failure ?? AnalyticsError(.timedOut, "\(accepted - written) events still wait to be written")
+        throw failure
+            ?? AnalyticsError(
+                .timedOut, "\(lines.accepted - lines.written) events still wait to be written")
     }
 
     /// Waits until `isDone`; returns false if the deadline comes first. The monitor must be held.
@@ -162,36 +153,36 @@ final class SpoolWriter: @unchecked Sendable {
         return true
     }
 
-    /// Stands for an interval that only a dispatch, a flush or the end of the client ends: ten years, which
-    /// no clock reaches.
-    static let untilAsked: Int64 = 315_360_000_000_000_000
-
     /// Sets how long lines gather; nil: until a dispatch asks for them, critical events too.
     func setInterval(_ value: Duration?) {
-        change { interval = value?.wholeNanoseconds ?? SpoolWriter.untilAsked }
+        change { gathering.interval = value?.wholeNanoseconds ?? Gathering.untilAsked }
     }
     /// Begins or ends keeping lines back.
-    func setPaused(_ value: Bool) { change { isPaused = value } }
+    func setPaused(_ value: Bool) { change { gathering.isPaused = value } }
     /// Sets whether events are accepted; the thread writes it to the disk.
-    func setEnabled(_ value: Bool) { change { isEnabled = value } }
+    func setEnabled(_ value: Bool) { change { enabled.wanted = value } }
     /// Whether lines are kept back.
-    func whetherPaused() -> Bool { monitor.sync { isPaused } }
+    func whetherPaused() -> Bool { monitor.sync { gathering.isPaused } }
     /// How long lines gather; nil: until a dispatch asks for them.
     func gatheringInterval() -> Duration? {
-        let value = monitor.sync { interval }
-        return value < SpoolWriter.untilAsked ? .nanoseconds(value) : nil
+        let value = monitor.sync { gathering.interval }
+        return value < Gathering.untilAsked ? .nanoseconds(value) : nil
     }
     /// Whether events are accepted. An earlier process of this name may have set it.
-    func whetherEnabled() -> Bool { monitor.sync { isEnabled } }
+    func whetherEnabled() -> Bool { monitor.sync { enabled.wanted } }
 
     /// Writes what waits, and ends the thread.
     ///
     /// - Throws: `timedOut`, or why writing fails; the thread keeps trying.
     func close(timeout: Duration) throws(AnalyticsError) {
-        change { isClosing = true }
+        change {
+            if life == .open {
+                life = .closing
+            }
+        }
         monitor.lock()
         defer { monitor.unlock() }
-        try wait(timeout) { hasEnded }
+        try wait(timeout) { life == .ended }
     }
 
     /// Changes fields, and wakes the thread.
@@ -211,39 +202,24 @@ final class SpoolWriter: @unchecked Sendable {
         monitor.lock()
         while true {
             waitForWork()
-            let lines = pending
-            let upTo = accepted
+            let round = lines.begin()
             let isHeld = isHolding
-            let wantsEnabled = isEnabled
-            let isLast = isClosing
-            let mustFinish = isHandingOver
-            pending = []
-            writing = lines.count
-            let wasUrgent = isUrgent
+            let wantsEnabled = enabled.wanted
+            let isLast = life != .open
+            let before = gathering
             monitor.unlock()
-            let problem = write(lines, isHeld: isHeld, isEnabled: wantsEnabled, mustFinish: mustFinish)
+            let problem = write(
+                round.lines, isHeld: isHeld, isEnabled: wantsEnabled, mustFinish: before.isHandingOver)
             monitor.lock()
             failure = problem
-            writing = 0
+            lines.end(round, isWritten: problem == nil)
             if problem == nil {
-                written = upTo
-                keptEnabled = wantsEnabled
-                if !isHeld || isPaused {
-                    oldest = pending.isEmpty ? nil : steadyNanoseconds()
-                }
-                // A line that became urgent during the write was not in it: leave the flags for the next
-                // round.
-                if wasUrgent, pending.isEmpty {
-                    isUrgent = false
-                }
-                if mustFinish, pending.isEmpty {
-                    isHandingOver = false
-                }
-            } else {
-                pending = lines + pending
+                enabled.kept = wantsEnabled
+                gathering.noteWritten(
+                    since: before, wasHeld: isHeld, isEmpty: lines.isEmpty, at: steadyNanoseconds())
             }
             monitor.wakeAll()
-            if isLast, problem == nil, pending.isEmpty { break }
+            if isLast, problem == nil, lines.isEmpty { break }
             // A disk that is full may have room in a second.
             if problem != nil {
                 monitor.wait(nanoseconds: 1_000_000_000)
@@ -254,18 +230,16 @@ final class SpoolWriter: @unchecked Sendable {
         // kept back.
         try? files.hold(false)
         files.finish()
-        change { hasEnded = true }
+        change { life = .ended }
     }
 
     /// How long lines still have to gather, in nanoseconds; nil if they need not.
     private var timeToGather: Int64? {
-        guard interval > 0, !isUrgent, !isHandingOver, !isClosing, let oldest else { return nil }
-        let left = oldest + interval - steadyNanoseconds()
-        return left > 0 ? left : nil
+        life == .open ? gathering.timeLeft(at: steadyNanoseconds()) : nil
     }
 
     /// Whether what is written now is kept from the agent.
-    private var isHolding: Bool { isPaused || timeToGather != nil }
+    private var isHolding: Bool { gathering.isPaused || timeToGather != nil }
 
     /// Returns when there is something to do: lines, the beginning or end of keeping them back, a change of
     /// `isEnabled`, a request, the end.
@@ -273,13 +247,13 @@ final class SpoolWriter: @unchecked Sendable {
     /// Each request has its own flag: a dispatch that is asked for while an urgent event is being written
     /// must not end with that urgency.
     private func waitForWork() {
-        while !isClosing, !isUrgent, !isHandingOver, pending.isEmpty, isEnabled == keptEnabled,
-            isHolding == files.isHolding
+        while life == .open, !gathering.isUrgent, !gathering.isHandingOver, lines.isEmpty,
+            enabled.wanted == enabled.kept, isHolding == files.isHolding
         {
-            if isStateWanted {
+            if state.isWanted {
                 // The monitor was released meanwhile, so check all conditions again.
                 readState()
-            } else if !isPaused, let left = timeToGather {
+            } else if !gathering.isPaused, let left = timeToGather {
                 monitor.wait(nanoseconds: left)
             } else {
                 monitor.wait()
@@ -292,9 +266,7 @@ final class SpoolWriter: @unchecked Sendable {
         monitor.unlock()
         let found = SpoolState.read(directory: settings.directory)
         monitor.lock()
-        state = found
-        stateReadAt = steadyNanoseconds()
-        isStateWanted = false
+        state = KnownState(state: found, readAt: steadyNanoseconds())
         monitor.wakeAll()
     }
 
