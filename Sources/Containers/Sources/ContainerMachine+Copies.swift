@@ -11,7 +11,7 @@ extension ContainerMachine {
         isSavedKnown = true
         switch result {
         case .copy(let copy, let tag, let confirmed):
-            least = max(least ?? copy.version, copy.version)
+            published.raiseLeast(to: copy.version)
             // A fetch that a person asked for may have ended before.
             guard held?.source != .network else { return }
             guard !isOver(copy, at: moment) else {
@@ -19,8 +19,7 @@ extension ContainerMachine {
                 break
             }
             let container = HeldContainer(source: .saved, copy: copy, confirmed: confirmed)
-            saved = container
-            etag = tag
+            published.restore(container, etag: tag)
             effects.append(.tell(.succeeded(.saved, version: copy.version, isNew: true)))
             let fresh = isFresh(container, at: moment)
             if fresh || options.opening != .preferFresh || isOpen {
@@ -32,7 +31,7 @@ extension ContainerMachine {
         case .failed(let message):
             fail(.saved, .ioError, message)
         case .refused(let refusal, let version):
-            least = max(least ?? version, version)
+            published.raiseLeast(to: version)
             fail(.saved, RefreshResult(refusal.code), refusal.message)
         }
         fetch(moment, isOwn: true)
@@ -42,65 +41,45 @@ extension ContainerMachine {
     ///
     /// - Parameter isOwn: whether no person asked for it; then the least pause applies.
     mutating func fetch(_ moment: ContainerMoment, isOwn: Bool) {
-        guard options.hasAddress, !isFetching else { return }
-        if isOwn {
-            let earliest = earliestOwnFetch
-            guard moment.boot >= earliest else { return nextFetch = earliest }
-            lastOwnFetch = moment.boot
-        }
-        isFetching = true
-        nextFetch = nil
-        effects += [.tell(.began(.network)), .fetch(etag: waiting?.etag ?? etag)]
+        guard options.hasAddress, fetches.begin(at: moment.boot, isOwn: isOwn) else { return }
+        effects += [.tell(.began(.network)), .fetch(etag: published.wantedTag)]
     }
 
     /// The network is back: a missing or stale document is fetched at once, but at most once a minute if the
     /// route flaps.
     mutating func networkReturned(_ moment: ContainerMoment) {
-        guard options.hasAddress, isSavedKnown, !isFetching, failures > 0 || !isFresh(at: moment) else {
-            return
-        }
-        let pause = lastReturn.map { $0 + ContainerMachine.leastPause } ?? moment.boot
-        let earliest = max(pause, notBefore ?? pause)
-        guard moment.boot >= earliest else { return nextFetch = earliest }
-        (lastReturn, lastOwnFetch) = (moment.boot, moment.boot)
-        fetch(moment, isOwn: false)
-    }
-
-    /// The earliest time for a fetch that no person asked for; the distant past before the first fetch.
-    private var earliestOwnFetch: BootInstant {
-        let past = BootInstant(nanoseconds: .min)
-        return max(lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? past, notBefore ?? past)
+        guard options.hasAddress, isSavedKnown, !isFetching,
+            fetches.failures > 0 || !isFresh(at: moment),
+            fetches.beginAfterReturn(at: moment.boot)
+        else { return }
+        effects += [.tell(.began(.network)), .fetch(etag: published.wantedTag)]
     }
 
     /// Handles the result of a fetch.
     mutating func takeFetched(
         _ result: Fetched, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
-        isFetching = false
+        fetches.end()
         var result = result
         if case .copy(let copy, _) = result, let refusal = refusal(of: copy, at: moment) {
             result = .refused(refusal)
         }
         switch result {
-        case .copy(let copy, let tag) where isForOthers(copy):
-            if waiting?.version != copy.version {
+        case .copy(let copy, let tag) where published.isForOthers(copy, share: options.share):
+            if published.hold(copy.version, etag: tag) {
                 effects.append(.tell(.heldBack(version: copy.version)))
             }
-            waiting = (copy.version, tag)
             confirmKnown(moment, &random)
         case .copy(let copy, let tag):
-            waiting = nil
-            let isNew = saved?.copy != copy
-            least = copy.version
-            etag = tag
+            let isNew = published.latest?.copy != copy
             let container = HeldContainer(source: .network, copy: copy, confirmed: moment.wall)
-            saved = container
-            unsaved = (container, 0, unsaved?.next)
+            published.replace(by: container, etag: tag)
+            unsaved = Unsaved(container: container, next: unsaved?.next)
             save()
             succeed(copy.version, isNew: isNew, moment, &random)
             take(container)
         case .notModified:
-            guard saved != nil, etag != nil || waiting?.etag != nil else {
+            guard published.latest != nil, published.wantedTag != nil else {
                 return failFetch(.unknownError, "304 for a request without an ETag", moment, &random)
             }
             confirmKnown(moment, &random)
@@ -110,24 +89,16 @@ extension ContainerMachine {
             // Only a time longer than the machine's own pause counts: a server that says "one second" is not
             // asked each second.
             if let wait {
-                notBefore = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
+                fetches.delay(by: wait, at: moment.boot, &random)
             }
             failFetch(reason, message, moment, &random)
         }
     }
 
-    /// Whether a document rolls out to a share that this machine is not in. A machine without a document
-    /// takes it anyway: any published document is better than none.
-    private func isForOthers(_ copy: ContainerCopy) -> Bool {
-        guard let percent = copy.rollout, let saved, saved.copy.version < copy.version else { return false }
-        return options.share >= percent
-    }
-
     /// Notes that the copy is the one that this machine should have, and uses it.
     private mutating func confirmKnown(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator)
     {
-        saved?.confirmed = moment.wall
-        guard let known = saved else { return }
+        guard let known = published.confirm(at: moment.wall) else { return }
         // While the copy is not saved, the database has another one, whose age must not be renewed.
         if unsaved == nil {
             effects.append(.confirm(moment.wall))
@@ -142,7 +113,7 @@ extension ContainerMachine {
     /// Saves the copy that is not saved yet.
     mutating func save() {
         guard let container = unsaved?.container, let confirmed = container.confirmed else { return }
-        effects.append(.keep(container.copy, etag: etag, confirmed: confirmed))
+        effects.append(.keep(container.copy, etag: published.etag, confirmed: confirmed))
     }
 
     /// Handles the result of saving; after a failure the pause doubles.
@@ -159,47 +130,30 @@ extension ContainerMachine {
             return ContainerError(
                 .expired, "version \(copy.version) has expired already; publish one with a later expiry date")
         }
-        if let least, copy.version < least {
-            return ContainerError(
-                .version,
-                "version \(copy.version) is older than the saved \(least); to go back, sign the old content under a higher version"
-            )
-        }
-        if let known = saved?.copy, known.version == copy.version, known.content != copy.content {
-            return ContainerError(
-                .version,
-                "version \(copy.version) is known with another content; publish it under a higher version")
-        }
-        return nil
+        return published.refusal(of: copy)
     }
 
     /// Notes a good fetch, and plans the next one.
     mutating func succeed(
         _ version: Int, isNew: Bool, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
-        failures = 0
+        fetches.succeed()
         problem = nil
-        notBefore = nil
         schedule(after: .zero, moment, &random)
         effects.append(.tell(.succeeded(.network, version: version, isNew: isNew)))
     }
 
-    /// Notes a failed fetch, and plans the next one: the pause doubles, up to an hour, and is spread by a
-    /// quarter.
+    /// Notes a failed fetch, and plans the next one.
     mutating func failFetch(
         _ reason: RefreshResult, _ message: String, _ moment: ContainerMoment,
         _ random: inout some RandomNumberGenerator
     ) {
-        failures += 1
         problem = message
         fail(.network, reason, message)
-        let wait = min(
-            ContainerMachine.leastPause * (1 << min(failures - 1, 10)), ContainerMachine.longestBackoff)
-        let own = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
-        nextFetch = max(own, notBefore ?? own)
+        fetches.fail(at: moment.boot, &random)
         // Opening that waits for the network would wait in vain.
         if !isOpen {
-            open(with: saved ?? standardHeld)
+            open(with: published.latest ?? standardHeld)
         }
     }
 
@@ -208,24 +162,18 @@ extension ContainerMachine {
         effects.append(.tell(.failed(type, reason, message: message)))
     }
 
-    /// Plans the next fetch of a copy that was confirmed some time ago: up to a tenth earlier than due, by
-    /// chance.
+    /// Plans the next fetch of a copy that was confirmed some time ago.
     mutating func schedule(
         after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
-        // If that is sooner than the least pause, a little later, at random: a fleet that waits exactly the
-        // least pause would fetch at one moment.
-        let wait = max(
-            min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random),
-            ContainerMachine.leastPause * Double.random(in: 1...1.1, using: &random))
-        // Confirmed in the future: the clock was set back, and the age of the copy is not known.
-        nextFetch = moment.boot + (age < .zero ? .zero : max(.zero, wait - age))
+        fetches.schedule(
+            each: min(options.freshFor, options.refreshInterval), after: age, at: moment.boot, &random)
     }
 
     /// Plans a fetch as soon as it is allowed.
     mutating func fetchSoon(_ moment: ContainerMoment) {
         // Without a URL no fetch would ever satisfy this, and the timer would wake the agent again and again.
         guard options.hasAddress else { return }
-        nextFetch = max(moment.boot, earliestOwnFetch)
+        fetches.soon(at: moment.boot)
     }
 }

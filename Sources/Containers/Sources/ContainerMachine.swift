@@ -123,46 +123,50 @@ public struct ContainerMachine: Sendable {
     /// The settings.
     package private(set) var options: Options
 
-    /// Whether opening is over. Documents may still change.
-    public private(set) var isOpen = false
-    /// Whether a fetch is under way.
-    public internal(set) var isFetching = false
+    /// How far opening is.
+    private enum Opening: Sendable {
+        /// Not begun.
+        case notStarted
+        /// Under way, until a time at the latest.
+        case underWay(until: BootInstant)
+        /// Over. Documents may still change.
+        case over
+    }
+
+    /// A draft in force, with the end of its time.
+    private struct Draft: Sendable {
+        var container: HeldContainer
+        var end: BootInstant
+    }
+
+    /// A copy in force that is not saved yet.
+    struct Unsaved: Sendable {
+        var container: HeldContainer
+        /// How often saving failed.
+        var failures = 0
+        /// When saving is tried again; nil while it is under way.
+        var next: BootInstant?
+    }
+
+    /// How far opening is.
+    private var opening = Opening.notStarted
     /// Why the last fetch or its document was bad; nil if it was good.
     public internal(set) var problem: String?
-    /// End of the draft's time; nil without a draft.
-    public private(set) var previewEnd: BootInstant?
+    /// The draft; nil without one.
+    private var draft: Draft?
 
     /// The document of the default file.
-    var standard: ContainerCopy?
-    /// The copy of the last good fetch, from the database or the network.
-    var saved: HeldContainer?
+    private(set) var standard: ContainerCopy?
+    /// The copies of good fetches.
+    var published = PublishedCopies()
     /// The document in force, unless there is a draft.
-    var held: HeldContainer?
-    /// The draft.
-    var draft: HeldContainer?
-    /// ETag of `saved`, for conditional fetches.
-    var etag: String?
-    /// A published version that rolls out to machines before this one, and the ETag of its fetch. The ETag is
-    /// used for the next fetch, so that the document is not transferred again and again.
-    var waiting: (version: Int, etag: String?)?
-    /// Least version that is accepted; and of this version only the same bytes.
-    var least: Int?
-    /// Time at which opening ends; nil afterwards.
-    var openBy: BootInstant?
-    /// Time of the next fetch; nil during one.
-    var nextFetch: BootInstant?
-    /// Time of the last fetch without a person's request.
-    var lastOwnFetch: BootInstant?
-    /// Time of the last fetch because the network was back.
-    var lastReturn: BootInstant?
-    /// Time before which the server wants no fetch.
-    var notBefore: BootInstant?
-    /// Failed fetches since the last good one.
-    var failures = 0
+    private(set) var held: HeldContainer?
+    /// When the next fetch is.
+    var fetches = FetchPlan()
     /// Whether the saved copy was read. Before that no fetch may decide.
     var isSavedKnown = false
-    /// The copy in force that is not saved yet, how often saving failed, and when it is tried again.
-    var unsaved: (container: HeldContainer, failures: Int, next: BootInstant?)?
+    /// The copy in force that is not saved yet.
+    var unsaved: Unsaved?
     /// What the shell is to do after this input, in order.
     var effects: [Effect] = []
 
@@ -170,13 +174,25 @@ public struct ContainerMachine: Sendable {
     package init(_ options: Options) { self.options = options }
 
     /// The document in force; nil for none. A draft takes precedence over all others.
-    public var inForce: HeldContainer? { draft ?? held }
+    public var inForce: HeldContainer? { draft?.container ?? held }
+
+    /// Whether opening is over. Documents may still change.
+    public var isOpen: Bool {
+        if case .over = opening { return true }
+        return false
+    }
+
+    /// Whether a fetch is under way.
+    public var isFetching: Bool { fetches.isFetching }
+
+    /// End of the draft's time; nil without a draft.
+    public var previewEnd: BootInstant? { draft?.end }
 
     /// Whether there is a default file.
     public var hasStandard: Bool { standard != nil }
 
     /// The published version that is not for this machine yet; nil if there is no such version.
-    public var heldBack: Int? { waiting?.version }
+    public var heldBack: Int? { published.waiting?.version }
 
     /// Where the document in force comes from.
     package var source: ContainerSource { inForce?.source ?? .none }
@@ -190,7 +206,9 @@ public struct ContainerMachine: Sendable {
 
     /// All documents that may come into force again. What is compiled or stored for others may be forgotten.
     public var known: [ContainerCopy] {
-        [standard, saved?.copy, held?.copy, draft?.copy, unsaved?.container.copy].compactMap { $0 }
+        [
+            standard, published.latest?.copy, held?.copy, draft?.container.copy, unsaved?.container.copy,
+        ].compactMap { $0 }
     }
 
     /// Changes the settings. Whether there is a URL must stay.
@@ -200,14 +218,19 @@ public struct ContainerMachine: Sendable {
         let old = self.options
         let isOther = old.freshFor != options.freshFor || old.refreshInterval != options.refreshInterval
         self.options = options
-        guard isOther, nextFetch != nil, failures == 0, let confirmed = saved?.confirmed else { return }
+        guard isOther, fetches.next != nil, fetches.failures == 0,
+            let confirmed = published.latest?.confirmed
+        else { return }
         schedule(after: moment.wall - confirmed, moment, &random)
     }
 
     /// Time at which the machine wants a `timer`; nil for never.
     public func wake(at moment: ContainerMoment) -> BootInstant? {
-        let fetch = isFetching || !options.hasAddress ? nil : nextFetch
-        var wanted = [openBy, previewEnd, unsaved?.next, fetch].compactMap { $0 }
+        let fetch = isFetching || !options.hasAddress ? nil : fetches.next
+        var wanted = [draft?.end, unsaved?.next, fetch].compactMap { $0 }
+        if case .underWay(let end) = opening {
+            wanted.append(end)
+        }
         if let end = held?.copy.expires, held?.source != .standard {
             // The time of day may be set, so look each hour at least, and each minute while it is not
             // trusted.
@@ -236,11 +259,11 @@ public struct ContainerMachine: Sendable {
                 take(standardHeld)
             }
         case .preview(let copy, let time):
-            draft = HeldContainer(source: .preview, copy: copy)
-            previewEnd = moment.boot + time
+            draft = Draft(
+                container: HeldContainer(source: .preview, copy: copy), end: moment.boot + time)
             effects += [.apply(inForce), .tell(.previewBegan(version: copy.version))]
         case .endPreview: endPreview(byTime: false)
-        case .stopOpening: if !isOpen { open(with: saved ?? standardHeld) }
+        case .stopOpening: if !isOpen { open(with: published.latest ?? standardHeld) }
         }
         defer { effects = [] }
         return effects
@@ -258,7 +281,7 @@ public struct ContainerMachine: Sendable {
             isSavedKnown = true
             return open(with: standardHeld)
         }
-        openBy = moment.boot + options.timeout
+        opening = .underWay(until: moment.boot + options.timeout)
         if options.opening == .immediate {
             open(with: standardHeld)
         }
@@ -267,8 +290,7 @@ public struct ContainerMachine: Sendable {
 
     /// Ends opening with a document, or with none.
     mutating func open(with container: HeldContainer?) {
-        isOpen = true
-        openBy = nil
+        opening = .over
         held = container
         effects += [
             .apply(inForce), .open,
@@ -292,21 +314,15 @@ public struct ContainerMachine: Sendable {
 
     /// Does what is due: the end of opening, of a draft, of a document; saving; fetching.
     mutating func timerFired(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
-        if let openBy, openBy <= moment.boot {
-            if isOpen {
-                self.openBy = nil
-            } else {
-                open(with: saved ?? standardHeld)
-            }
+        if case .underWay(let end) = opening, end <= moment.boot {
+            open(with: published.latest ?? standardHeld)
         }
-        if let end = previewEnd, end <= moment.boot {
+        if let end = draft?.end, end <= moment.boot {
             endPreview(byTime: true)
         }
         if let container = held, container.source != .standard, isOver(container.copy, at: moment) {
             problem = "version \(container.copy.version) has expired; publish a newer one"
-            saved = nil
-            etag = nil
-            waiting = nil
+            published.forget()
             unsaved = nil
             effects.append(.tell(.expired(version: container.copy.version)))
             take(standardHeld)
@@ -316,7 +332,7 @@ public struct ContainerMachine: Sendable {
             unsaved?.next = nil
             save()
         }
-        if let due = nextFetch, due <= moment.boot {
+        if let due = fetches.next, due <= moment.boot {
             fetch(moment, isOwn: true)
         }
     }
@@ -325,7 +341,6 @@ public struct ContainerMachine: Sendable {
     mutating func endPreview(byTime: Bool) {
         guard draft != nil else { return }
         draft = nil
-        previewEnd = nil
         effects += [.apply(inForce), .tell(.previewEnded(byTime: byTime))]
     }
 
