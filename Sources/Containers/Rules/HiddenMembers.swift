@@ -1,4 +1,4 @@
-public import Events
+internal import Events
 internal import Model
 
 /// The members that tags in force redact or hash, regardless of rules: they must be in no data layer and in
@@ -110,53 +110,37 @@ struct HiddenMembers {
     }
 }
 
-extension CompiledContainer {
-    /// Whether the container hides members by paths, which can be found in JSON objects only.
-    public var hidesByPath: Bool { HiddenMembers([self]).withheldTexts == .members }
-}
+/// What the containers in force hide in events of each app.
+struct HiddenMembersByApp {
+    /// The containers.
+    private var containers: [CompiledContainer] = []
+    /// Whether any of them hides anything.
+    private var hidesAnything = false
+    /// Hidden members, by the set of containers that concern an app; computed when first needed.
+    private var known: [[Bool]: HiddenMembers] = [:]
+    /// Number of changes of the containers; a change means that an app may have other hidden members.
+    private(set) var changes = 0
 
-extension RuleEngine {
-    /// What is hidden of an app: which texts must not be sent, whether patterns search texts, and from which
-    /// members nothing is copied.
-    public func hiding(of app: String) -> (withheld: WithheldTexts, isSearched: Bool, paths: HiddenPaths?) {
-        let hidden = hidden(of: app)
-        let paths: HiddenPaths = (changes, { names in hidden.uncopied.contains { $0.covers(names) } })
-        return (hidden.withheldTexts, !hidden.scrubbers.isEmpty, hidden.isEmpty ? nil : paths)
+    /// Puts containers in force.
+    mutating func use(_ containers: [CompiledContainer]) {
+        self.containers = containers
+        hidesAnything = containers.contains(where: \.hides)
+        known = [:]
+        changes += 1
     }
 
-    /// Which parts of the agent's memory of an app must not be stored, because tags hide them.
-    public func hiddenMemory(of app: String) -> (sessions: Bool, names: Bool) { hidden(of: app).memory }
-
-    /// What may be kept of a line that is not an event: the line itself if nothing is redacted or hashed;
-    /// otherwise JSON without its hidden members; of other lines only the shape.
-    ///
-    /// What was changed never has the length of the line, so that it cannot be mistaken for the whole line
-    /// and read again.
-    ///
-    /// - Parameter isText: whether the line contains text in which members cannot be found, although it may
-    ///   be JSON.
-    public func presentable(_ content: [UInt8], of app: String, isText: Bool = false) -> [UInt8] {
-        let hidden = hidden(of: app)
-        guard !hidden.isEmpty, !content.isEmpty else { return content }
-        guard !isText else { return RuleEngine.shape(of: content) }
-        var text = content[...]
-        while let last = text.last, last <= 0x20 { text.removeLast() }
-        while let first = text.first, first <= 0x20 { text.removeFirst() }
-        guard text.first == UInt8(ascii: "{"), (try? JSONValue(parsing: Array(text))) != nil,
-            let kept = text.withUnsafeBytes({ hideAll(hidden, in: $0) })
-        else { return RuleEngine.shape(of: content) }
-        guard !kept.elementsEqual(text) else { return content }
-        return kept.count == content.count ? kept + [UInt8(ascii: " ")] : kept
-    }
-
-    /// The shape of a line: letters, digits and bytes beyond ASCII become `x`. The last byte is dropped, so
-    /// that the result cannot be mistaken for the line.
-    public static func shape(of content: [UInt8]) -> [UInt8] {
-        content.dropLast().map { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: UInt8(ascii: "x")
-            default: byte
-            }
+    /// What is hidden in events of an app.
+    mutating func members(of app: String) -> HiddenMembers {
+        guard hidesAnything else { return HiddenMembers([]) }
+        let key = containers.map { $0.concerns(app) }
+        if let members = known[key] { return members }
+        // There are few sets of containers that concern an app. The bound is for many apps with different
+        // sets.
+        let made = HiddenMembers(containers.filter { $0.concerns(app) })
+        if known.count >= 256 {
+            known = [:]
         }
+        known[key] = made
+        return made
     }
 }

@@ -1,3 +1,5 @@
+internal import Events
+
 /// A document in the form that is applied to events: compiled once for each version, immutable, shared by all
 /// threads.
 public final class CompiledContainer: Sendable {
@@ -137,6 +139,9 @@ public final class CompiledContainer: Sendable {
 
     /// Whether the container redacts or hashes anything.
     public var hides: Bool { tags.contains { $0.action.hides } }
+
+    /// Whether the container hides members by paths, which can be found in JSON objects only.
+    public var hidesByPath: Bool { HiddenMembers([self]).withheldTexts == .members }
 
     /// Whether the container concerns an app.
     @inline(__always)

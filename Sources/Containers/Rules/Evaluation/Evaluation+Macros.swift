@@ -20,6 +20,15 @@ extension Evaluation {
         return value
     }
 
+    /// Whether a macro was evaluated and is null.
+    func isKnownNull(macro number: Int) -> Bool {
+        guard states[number] != Evaluation.unknown else { return false }
+        switch known[number] {
+        case .null, .value(.null): return true
+        default: return false
+        }
+    }
+
     /// Computes the value of a macro. Macros that need an event give null without one.
     private func evaluate(_ number: Int) -> MacroValue {
         if subject == nil, container.macros[number].needsEvent {

@@ -61,7 +61,7 @@ extension RuleEngine {
             }
             guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
         }
-        calls = made
+        for call in made { decisions.call(call) }
         return .kept
     }
 }

@@ -51,13 +51,14 @@ extension RuleEngine {
         case .sample(let rate, let key): return !Sampling.keeps(sampleKey(key, evaluation), rate: rate)
         case .throttle(let number, let events, let seconds, let key):
             let hash = Sampling.hash(key.flatMap { evaluation.value(of: $0).text(evaluation.base) } ?? [])
-            return !throttles[place].admit(
-                hash, of: evaluation.app, at: now, place: number, events: events, seconds: seconds
+            return !throttles.admit(
+                hash, to: place, of: evaluation.app, at: now, place: number, events: events, seconds: seconds
             ) { note(.crowdedThrottle) }
-        case .ship(let names): destinations = Set((destinations ?? []) + names).sorted()
-        case .prioritise(let wanted): priority = wanted
+        case .ship(let names): decisions.ship(to: names)
+        case .prioritise(let wanted): decisions.prioritise(wanted)
         case .function(let name, let parameters):
-            calls.append(FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
+            decisions.call(
+                FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
         case .denied: break
         case .set, .rename, .remove, .hide:
             if !isChanged {

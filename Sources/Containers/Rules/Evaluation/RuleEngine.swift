@@ -1,5 +1,5 @@
 public import EventLoops
-internal import Events
+public import Events
 public import Model
 
 /// Applies the containers in force to events, one event at a time.
@@ -27,13 +27,8 @@ public final class RuleEngine {
 
     /// What tags and rules have done since the engine was made, for metrics and status.
     public internal(set) var counts = RuleCounts()
-    /// The event's priority, after `apply`.
-    public internal(set) var priority = Priority.normal
-    /// The destinations that containers chose, sorted; nil leaves the choice to the configuration. After
-    /// `apply`.
-    public internal(set) var destinations: [String]?
-    /// Calls of functions that tags asked for, to be made when the event is durable. After `apply`.
-    public internal(set) var calls: [FunctionCall] = []
+    /// What the tags have decided about the event.
+    var decisions = EventDecisions()
 
     /// The tags that fired for the event, in order, with one that discarded it. After `apply` and `push`.
     @exclusivity(unchecked) public internal(set) var firings: [Firing] = []
@@ -48,16 +43,14 @@ public final class RuleEngine {
 
     /// The containers, with their evaluations for the present event.
     var evaluations: [Evaluation] = []
-    /// The throttles of each container.
-    var throttles: [Throttles] = []
-    /// Throttles of containers that were in force before, or of an earlier process, by id.
-    private var savedThrottles: [String: [UInt8]] = [:]
+    /// The throttles of the containers.
+    var throttles = ContainerThrottles()
     /// The apps' data layers.
     var layers = DataLayers()
     /// The members of events that become part of data layers.
     var pushed = PushedMembers([])
-    /// Hidden members, by the set of containers that concern an app; computed when first needed.
-    private var hidden: [[Bool]: HiddenMembers] = [:]
+    /// What the containers hide in events of each app.
+    private var hidden = HiddenMembersByApp()
     /// Edits the present event.
     @exclusivity(unchecked) var editor = EventEditor()
     /// The event as it came to the present container: the caller's bytes, or `changed`.
@@ -66,15 +59,18 @@ public final class RuleEngine {
     private var changed = LineBuffer(capacity: 1024)
     /// Gives random numbers.
     let random: () -> UInt64
-    /// Whether any container hides anything.
-    private var hidesAnything = false
-    /// Number of changes of the containers in force; a change means that `hiding` may give another result.
-    private(set) var changes = 0
-    /// Whether a container after the first one needs functions.
-    private var asksLater = false
+    /// What is known of the containers as a whole.
+    private var containersInForce = (isNone: true, asksLater: false)
 
     /// Whether no container is in force: events then pass unchanged.
-    public private(set) var isIdle = true
+    public var isIdle: Bool { containersInForce.isNone }
+    /// The event's priority, after `apply`.
+    public var priority: Priority { decisions.priority }
+    /// The destinations that containers chose, sorted; nil leaves the choice to the configuration. After
+    /// `apply`.
+    public var destinations: [String]? { decisions.destinations }
+    /// Calls of functions that tags asked for, to be made when the event is durable. After `apply`.
+    public var calls: [FunctionCall] { decisions.calls }
 
     /// An engine without containers.
     ///
@@ -86,57 +82,79 @@ public final class RuleEngine {
     /// Puts containers in force, in order. Throttles continue if a container of the same id has as many
     /// throttling tags.
     public func use(_ containers: [CompiledContainer]) {
-        for (place, evaluation) in evaluations.enumerated() where evaluation.container.throttles > 0 {
-            savedThrottles[evaluation.container.document.id] = throttles[place].takeMemory()
-        }
+        throttles.save()
         begin(containers)
     }
 
     /// Takes containers up.
     private func begin(_ containers: [CompiledContainer]) {
         evaluations = containers.map { Evaluation($0) }
-        throttles = containers.map { container in
-            var made = Throttles(count: container.throttles)
-            if let saved = savedThrottles[container.document.id] {
-                made.restore(saved)
-            }
-            return made
-        }
+        throttles.use(containers)
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
-        hidden = [:]
-        changes += 1
-        hidesAnything = containers.contains(where: \.hides)
+        hidden.use(containers)
         for app in layers.layers.keys { layers.hide(hidden(of: app), of: app) }
-        isIdle = containers.isEmpty
-        asksLater = containers.dropFirst().contains(where: \.asksFunctions)
+        // A container after the first one may need functions, and then the event comes again.
+        containersInForce = (containers.isEmpty, containers.dropFirst().contains(where: \.asksFunctions))
     }
 
     /// What is hidden in events of an app.
-    func hidden(of app: String) -> HiddenMembers {
-        guard hidesAnything else { return HiddenMembers([]) }
-        let key = evaluations.map { $0.container.concerns(app) }
-        if let known = hidden[key] { return known }
-        // There are few sets of containers that concern an app. The bound is for many apps with different
-        // sets.
-        let made = HiddenMembers(containers.filter { $0.concerns(app) })
-        if hidden.count >= 256 {
-            hidden = [:]
-        }
-        hidden[key] = made
-        return made
-    }
+    func hidden(of app: String) -> HiddenMembers { hidden.members(of: app) }
 
     /// The containers in force.
     package var containers: [CompiledContainer] { evaluations.map(\.container) }
+
+    // MARK: Hiding
+
+    /// What is hidden of an app: which texts must not be sent, whether patterns search texts, and from which
+    /// members nothing is copied.
+    public func hiding(of app: String) -> (withheld: WithheldTexts, isSearched: Bool, paths: HiddenPaths?) {
+        let members = hidden(of: app)
+        let paths: HiddenPaths = (hidden.changes, { names in members.uncopied.contains { $0.covers(names) } })
+        return (members.withheldTexts, !members.scrubbers.isEmpty, members.isEmpty ? nil : paths)
+    }
+
+    /// Which parts of the agent's memory of an app must not be stored, because tags hide them.
+    public func hiddenMemory(of app: String) -> (sessions: Bool, names: Bool) { hidden(of: app).memory }
+
+    /// What may be kept of a line that is not an event: the line itself if nothing is redacted or hashed;
+    /// otherwise JSON without its hidden members; of other lines only the shape.
+    ///
+    /// What was changed never has the length of the line, so that it cannot be mistaken for the whole line
+    /// and read again.
+    ///
+    /// - Parameter isText: whether the line contains text in which members cannot be found, although it may
+    ///   be JSON.
+    public func presentable(_ content: [UInt8], of app: String, isText: Bool = false) -> [UInt8] {
+        let hidden = hidden(of: app)
+        guard !hidden.isEmpty, !content.isEmpty else { return content }
+        guard !isText else { return RuleEngine.shape(of: content) }
+        var text = content[...]
+        while let last = text.last, last <= 0x20 { text.removeLast() }
+        while let first = text.first, first <= 0x20 { text.removeFirst() }
+        guard text.first == UInt8(ascii: "{"), (try? JSONValue(parsing: Array(text))) != nil,
+            let kept = text.withUnsafeBytes({ hideAll(hidden, in: $0) })
+        else { return RuleEngine.shape(of: content) }
+        guard !kept.elementsEqual(text) else { return content }
+        return kept.count == content.count ? kept + [UInt8(ascii: " ")] : kept
+    }
+
+    /// The shape of a line: letters, digits and bytes beyond ASCII become `x`. The last byte is dropped, so
+    /// that the result cannot be mistaken for the line.
+    public static func shape(of content: [UInt8]) -> [UInt8] {
+        content.dropLast().map { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: UInt8(ascii: "x")
+            default: byte
+            }
+        }
+    }
 
     // MARK: Memory
 
     /// What has changed since the last call and must be durable with the events, for `Commit.memory`.
     public func takeMemory() -> [String: [UInt8]?] {
         var memory = layers.takeMemory()
-        for place in throttles.indices where throttles[place].isChanged {
-            memory["throttle/\(evaluations[place].container.document.id)"] = throttles[place].takeMemory()
-        }
+        for (id, bytes) in throttles.takeChanged() { memory["throttle/\(id)"] = bytes }
         return memory
     }
 
@@ -144,7 +162,7 @@ public final class RuleEngine {
     public func restore(_ memory: [String: [UInt8]]) {
         layers.restore(memory)
         for (key, bytes) in memory where key.hasPrefix("throttle/") {
-            savedThrottles[String(key.dropFirst(9))] = bytes
+            throttles.restore(bytes, of: String(key.dropFirst(9)))
         }
         begin(containers)
     }
@@ -183,10 +201,7 @@ public final class RuleEngine {
         largest: Int = .max, isPushed: Bool = true,
         results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Fate {
-        self.priority = priority
-        if destinations != nil {
-            destinations = nil
-        }
+        decisions.begin(priority)
         reset()
         arrived = line
         if isPushed, !pushed.isEmpty {
@@ -194,7 +209,7 @@ public final class RuleEngine {
         }
         // A copy makes the next change of a throttle expensive, so it is made only if a later container may
         // ask for the event again.
-        let before = asksLater ? (throttles: throttles, counts: counts) : nil
+        let before = containersInForce.asksLater ? (throttles: throttles, counts: counts) : nil
         let limit = max(largest, line.count)
         for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
             let fate = apply(evaluation, place, app, file, now, limit, results)
@@ -212,6 +227,21 @@ public final class RuleEngine {
         let hidden = hidden(of: app)
         if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { keep($0) } }
         return .tooLarge
+    }
+
+    /// Explains for each tag of the first container why it fires or does not. No tag acts, but the event
+    /// becomes part of the data layer, as it would in `apply`.
+    public func explain(
+        _ line: UnsafeRawBufferPointer, app: String,
+        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+    ) -> [TagExplanation] {
+        guard let evaluation = evaluations.first else { return [] }
+        push(line, app)
+        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
+        evaluation.begin(
+            Evaluation.Subject(base: base, count: line.count), app: app, layer: layers.layers[app],
+            results: results, random: random)
+        return TagExplainer(evaluation: evaluation).explanations()
     }
 
     /// Makes bytes the present event.
@@ -298,9 +328,7 @@ public final class RuleEngine {
 
     /// Forgets calls and firings of the last event.
     func reset() {
-        if !calls.isEmpty {
-            calls = []
-        }
+        decisions.forgetCalls()
         if !firings.isEmpty {
             firings.removeAll(keepingCapacity: true)
         }
@@ -334,14 +362,14 @@ public final class RuleEngine {
         for candidate in candidates {
             let tag = Int(candidate)
             if evaluation.container.failsClosed, evaluation.container.tags[tag].action.hides {
-                if let rule = evaluation.firstUnlessRuledOut(rules[tag]) {
+                if let rule = CautiousRules(evaluation: evaluation).firstUnlessRuledOut(rules[tag]) {
                     fired.append((tag, rule))
                 }
                 continue
             }
             if evaluation.container.hasBlindConditions {
                 // If a condition cannot be decided, tags that do not hide must not act on a guess.
-                if let rule = evaluation.firstKnownToHold(rules[tag]) {
+                if let rule = CautiousRules(evaluation: evaluation).firstKnownToHold(rules[tag]) {
                     fired.append((tag, rule))
                 }
                 continue

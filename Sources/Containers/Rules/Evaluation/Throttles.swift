@@ -110,3 +110,59 @@ struct Throttles {
         }
     }
 }
+
+/// The throttles of the containers in force, in their order. They continue if a container of the same id has
+/// as many throttling tags.
+struct ContainerThrottles {
+    /// The throttles of each container.
+    private var inForce: [Throttles] = []
+    /// Ids of the containers that throttle; nil for one that does not.
+    private var ids: [String?] = []
+    /// Throttles of containers that were in force before, or of an earlier process, by id.
+    private var saved: [String: [UInt8]] = [:]
+
+    /// Puts containers in force, with the throttles that are saved.
+    mutating func use(_ containers: [CompiledContainer]) {
+        ids = containers.map { $0.throttles > 0 ? $0.document.id : nil }
+        inForce = containers.map { container in
+            var made = Throttles(count: container.throttles)
+            if let bytes = saved[container.document.id] {
+                made.restore(bytes)
+            }
+            return made
+        }
+    }
+
+    /// Saves the throttles in force for other containers of the same ids.
+    mutating func save() {
+        for (place, id) in ids.enumerated() {
+            if let id {
+                saved[id] = inForce[place].takeMemory()
+            }
+        }
+    }
+
+    /// Takes over what an earlier process stored of a container; `use` must follow.
+    mutating func restore(_ bytes: [UInt8], of id: String) { saved[id] = bytes }
+
+    /// What has changed since the last call, by id.
+    mutating func takeChanged() -> [(id: String, bytes: [UInt8])] {
+        var changed: [(id: String, bytes: [UInt8])] = []
+        for (place, id) in ids.enumerated() where inForce[place].isChanged {
+            if let id {
+                changed.append((id, inForce[place].takeMemory()))
+            }
+        }
+        return changed
+    }
+
+    /// Counts an event for a tag of a container; see `Throttles.admit`.
+    @inline(__always)
+    mutating func admit(
+        _ hash: UInt64, to container: Int, of app: String, at now: Timestamp, place: Int, events: Int,
+        seconds: Int, crowded: () -> Void
+    ) -> Bool {
+        inForce[container].admit(
+            hash, of: app, at: now, place: place, events: events, seconds: seconds, crowded: crowded)
+    }
+}

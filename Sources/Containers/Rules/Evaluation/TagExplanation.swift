@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// Why a tag fires or does not, for people.
 public struct TagExplanation: Sendable, Equatable {
@@ -38,22 +38,16 @@ public struct TagExplanation: Sendable, Equatable {
     package let rules: [RuleExplanation]
 }
 
-extension RuleEngine {
-    /// Explains for each tag of the first container why it fires or does not. No tag acts, but the event
-    /// becomes part of the data layer, as it would in `apply`.
-    public func explain(
-        _ line: UnsafeRawBufferPointer, app: String,
-        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
-    ) -> [TagExplanation] {
-        guard let evaluation = evaluations.first else { return [] }
-        push(line, app)
-        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
-        evaluation.begin(
-            Evaluation.Subject(base: base, count: line.count), app: app, layer: layers.layers[app],
-            results: results, random: random)
-        return evaluation.container.tags.map { tag in
-            let rules = explanations(of: tag.rules, isBlocking: false, evaluation)
-            let blocking = explanations(of: tag.blockingRules, isBlocking: true, evaluation)
+/// Explains the tags of one container for an event that its evaluation has begun.
+struct TagExplainer {
+    /// The evaluation.
+    let evaluation: Evaluation
+
+    /// For each tag, why it fires or does not. No tag acts.
+    func explanations() -> [TagExplanation] {
+        evaluation.container.tags.map { tag in
+            let rules = explanations(of: tag.rules, isBlocking: false)
+            let blocking = explanations(of: tag.blockingRules, isBlocking: true)
             return TagExplanation(
                 tag: tag.name, fires: rules.contains(where: \.holds) && !blocking.contains(where: \.holds),
                 rules: rules + blocking)
@@ -61,9 +55,7 @@ extension RuleEngine {
     }
 
     /// Explains each rule once. The alternatives of an expression follow each other.
-    private func explanations(
-        of rules: [Int], isBlocking: Bool, _ evaluation: Evaluation
-    ) -> [TagExplanation.RuleExplanation] {
+    private func explanations(of rules: [Int], isBlocking: Bool) -> [TagExplanation.RuleExplanation] {
         let document = evaluation.container.document
         var left = rules[...]
         var found: [TagExplanation.RuleExplanation] = []
@@ -72,7 +64,7 @@ extension RuleEngine {
             left = left.dropFirst(alternatives.count)
             var conditions: [TagExplanation.ConditionExplanation] = []
             for rule in alternatives {
-                let terms = explanations(ofConditions: rule, evaluation)
+                let terms = explanations(ofConditions: rule)
                 conditions += terms.filter { term in !conditions.contains { $0.condition == term.condition } }
             }
             found.append(
@@ -85,9 +77,7 @@ extension RuleEngine {
     }
 
     /// Explains the conditions of a rule.
-    private func explanations(
-        ofConditions rule: Int, _ evaluation: Evaluation
-    ) -> [TagExplanation.ConditionExplanation] {
+    private func explanations(ofConditions rule: Int) -> [TagExplanation.ConditionExplanation] {
         let definition = evaluation.container.document.rules[rule]
         return zip(definition.conditions, evaluation.container.writtenRules[rule]).map { condition, number in
             let compiled = evaluation.container.conditions[number]
