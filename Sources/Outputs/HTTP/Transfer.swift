@@ -7,12 +7,6 @@ internal import Model
 /// One request under way: libcurl's easy handle with the body, the headers and the answer that its
 /// callbacks use. Reused for further requests. On its client's loop.
 final class Transfer {
-    /// Bytes of an answer that are read and dropped beyond the limit before the transfer ends. Reading on
-    /// keeps the connection usable; an endless answer must end.
-    static let patience = 1 << 20
-    /// Longest head of an answer in bytes.
-    static let largestHead = 64 << 10
-
     /// libcurl's easy handle.
     let easy: UnsafeMutableRawPointer
     /// Number of the settings that the handle was made with; see `HTTPClient.generation`.
@@ -28,24 +22,10 @@ final class Transfer {
     /// request.
     private(set) var connection = TransferConnection()
 
-    /// The kept beginning of the answer's body.
-    private(set) var answer: [UInt8] = []
-    /// Whether the body was longer than the limit.
-    private var answerWasCut = false
-    /// Number of bytes of the body to keep.
-    private var answerLimit = 0
-    /// Number of body bytes received, including those that were not kept.
-    private var answered = 0
-    /// Number of head bytes received, interim answers (1xx) included.
-    private var headBytes = 0
-    /// Whether the complete head of a final answer was received.
-    private var hasHead = false
-    /// Bytes of the body that had not reached the other machine when the last bytes of the answer came.
-    private var unreceived = 0
+    /// What was received of the answer.
+    private var received = ReceivedAnswer()
     /// Expiry of the server's certificate; nil if the request reused a connection.
     private(set) var serverExpiry: Timestamp?
-    /// Size of the request's body.
-    private var sent = 0
     /// Prevents libcurl from sending the request a second time.
     private var repeats = RepeatGuard()
     /// Address of the request; unchanged addresses are not parsed again.
@@ -56,12 +36,10 @@ final class Transfer {
     private(set) var method = HTTPRequest.Method.post
     /// The signature that the handle is set to; nil for none.
     private var signature: AWSSignature?
-    /// libcurl's list of header lines, which it reads during the request.
-    private var headers: UnsafeMutablePointer<curl_slist>?
-    /// The lines in the list; empty if the list lacks some for want of memory, so that it is not reused.
-    private var headerLines: [String] = []
-    /// Copy of the body at an address that does not change while libcurl reads it.
-    private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// The lines of the head.
+    private var headers = RequestHeaders()
+    /// The body.
+    private var body = RequestBody()
     /// Buffer for libcurl's error message (CURLOPT_ERRORBUFFER(3)).
     private let errorText: UnsafeMutablePointer<CChar>
     /// Why the server's certificate was not accepted; OpenSSL's callback writes it.
@@ -109,8 +87,6 @@ final class Transfer {
     deinit {
         curl_easy_cleanup(easy)
         curl_url_cleanup(urlParts)
-        curl_slist_free_all(headers)
-        body.deallocate()
         errorText.deallocate()
         verdict.deallocate()
     }
@@ -119,7 +95,7 @@ final class Transfer {
     var libraryText: String { String(cString: errorText) }
 
     /// Whether any bytes of an answer's head were received.
-    var hasBegunAnswer: Bool { headBytes > 0 }
+    var hasBegunAnswer: Bool { received.hasBegun }
 
     /// Number of connections that this request has made.
     private var connections: Int { shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) }
@@ -137,33 +113,23 @@ final class Transfer {
 
     /// Sets the handle for the next request; nothing of the previous one remains.
     func prepare(_ request: borrowing HTTPRequest) {
-        answer.removeAll(keepingCapacity: true)
-        answerWasCut = false
-        answerLimit = request.answerLimit
-        answered = 0
-        headBytes = 0
-        hasHead = false
-        unreceived = 0
+        received.begin(limit: request.answerLimit)
         connection = TransferConnection()
         serverExpiry = nil
-        sent = request.body.count
         repeats = RepeatGuard(repeatsAreHarmless: request.method == .get)
         errorText.pointee = 0
         let allowsCommonName = verdict.pointee.allows_common_name
         verdict.pointee = shim_openssl_verdict()
         verdict.pointee.allows_common_name = allowsCommonName
-        // libcurl reads the body in place until the transfer ends, and an array may move its bytes.
-        if body.count < request.body.count {
-            body.deallocate()
-            body = .allocate(byteCount: request.body.count, alignment: 16)
-        }
-        request.body.withUnsafeBytes { body.copyMemory(from: $0) }
+        body.set(request.body)
         setMethod(request.method)
         if request.method != .get {
-            shim_curl_set_body(easy, body.baseAddress, request.body.count)
+            shim_curl_set_body(easy, body.start, body.count)
         }
         setSignature(request.signature)
-        setHeaders(request.headers)
+        if headers.set(request.headers) {
+            shim_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers.list)
+        }
         if request.url != url {
             shim_curl_set_url(easy, urlParts, request.url)
             url = request.url
@@ -194,53 +160,15 @@ final class Transfer {
         signature = wanted
     }
 
-    /// Sets the lines of the head, in the existing list if possible.
-    private func setHeaders(_ lines: [String]) {
-        if replaceHeaders(lines) { return }
-        curl_slist_free_all(headers)
-        headers = nil
-        headerLines = lines
-        for line in lines {
-            if let longer = curl_slist_append(headers, line) {
-                headers = longer
-            } else {
-                // Without memory the list lacks this line. The request is sent anyway; the server judges a
-                // request without that header.
-                headerLines = []
-            }
-        }
-        shim_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers)
-    }
-
-    /// Replaces only the lines that differ: usually the batch's id alone changes between two requests.
-    ///
-    /// - Returns: false if the number of lines differs or there is no memory.
-    private func replaceHeaders(_ lines: [String]) -> Bool {
-        guard !lines.isEmpty, lines.count == headerLines.count else { return false }
-        var entry = headers
-        for (place, line) in lines.enumerated() {
-            guard let current = entry else { return false }
-            if line != headerLines[place] {
-                guard let copy = strdup(line) else { return false }
-                free(current.pointee.data)
-                current.pointee.data = copy
-                headerLines[place] = line
-            }
-            entry = current.pointee.next
-        }
-        return true
-    }
-
     /// Reads a line of the answer's head; false ends the transfer.
     ///
     /// libcurl knows the status as soon as it has read the status line. The status counts only with the
     /// empty line that ends the head of a final answer: until then the server may not have decided
     /// anything.
     private func takeHead(_ line: UnsafeRawBufferPointer) -> Bool {
-        headBytes += line.count
-        if line.first == 0x0D || line.first == 0x0A, shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200
-        {
-            hasHead = true
+        let isBlank = line.first == 0x0D || line.first == 0x0A
+        let isEnd = isBlank && shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200
+        if isEnd {
             noteUnreceived()
             // libcurl gives access to TLS only inside its callbacks; the certificate is new only with a new
             // connection.
@@ -248,21 +176,13 @@ final class Transfer {
                 serverExpiry = OpaquePointer(shim_curl_tls(easy)).flatMap(CertificateFile.peerEnd)
             }
         }
-        return headBytes <= Transfer.largestHead
+        return received.addHead(line.count, isEnd: isEnd)
     }
 
     /// Keeps a piece of the answer's body up to the limit; false ends the transfer.
     private func take(_ piece: UnsafeRawBufferPointer) -> Bool {
-        answered += piece.count
         noteUnreceived()
-        let room = answerLimit - answer.count
-        if piece.count > room {
-            answerWasCut = true
-        }
-        if room > 0 {
-            answer.append(contentsOf: piece.prefix(room))
-        }
-        return answered <= answerLimit + Transfer.patience
+        return received.addBody(piece)
     }
 
     /// libcurl uses this socket for the request.
@@ -271,16 +191,16 @@ final class Transfer {
     /// libcurl stops using the socket, and may close it next. Without an answer the request has failed, and
     /// the connection's state is needed to say why.
     func socketIsLeft() {
-        if !hasHead {
+        if !received.hasHead {
             connection.leave()
         }
     }
 
     /// Size of the body, and how many of its bytes libcurl has given to the kernel.
-    var progress: (size: Int, written: Int) { (sent, sent - unsent) }
+    var progress: (size: Int, written: Int) { (body.count, body.count - unsent) }
 
     /// Bytes of the body that libcurl has not given to the kernel.
-    private var unsent: Int { sent - Int(shim_curl_info_offset(easy, CURLINFO_SIZE_UPLOAD_T)) }
+    private var unsent: Int { body.count - Int(shim_curl_info_offset(easy, CURLINFO_SIZE_UPLOAD_T)) }
 
     /// Notes how much of the body has not left this machine, the kernel's queue included, which may hold a
     /// megabyte and more.
@@ -288,31 +208,33 @@ final class Transfer {
     /// A server that answers a complete request has acknowledged it with the same packet, so the queue is
     /// then empty. Over HTTP/2 the queue is not counted: it may hold other requests.
     private func noteUnreceived() {
-        guard sent > 0 else { return }
+        guard body.count > 0 else { return }
         var queued: Int32 = 0
         if shim_curl_info_long(easy, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_1_1) {
             if ioctl(connection.socket, UInt(TIOCOUTQ), &queued) != 0 {
                 queued = 0
             }
         }
-        unreceived = unsent + Int(queued)
+        received.unreceived = unsent + Int(queued)
     }
 
     /// Whether the answer came before the server could have the body: its head came while the body was
     /// being sent, or all of it came while bytes were still queued.
-    var isAnsweredEarly: Bool { hasHead && (unsent > 0 || unreceived > 0 && hasWholeAnswer) }
+    var isAnsweredEarly: Bool {
+        received.hasHead && (unsent > 0 || received.unreceived > 0 && hasWholeAnswer)
+    }
 
     /// Whether the whole answer was received, according to its `Content-Length`.
     var hasWholeAnswer: Bool {
-        hasHead && shim_curl_info_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) == answered
+        received.isWhole(length: Int(shim_curl_info_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)))
     }
 
     /// The answer so far; nil without a complete head.
     func answerRead(wholly: Bool) -> HTTPAnswer? {
-        guard hasHead else { return nil }
+        guard received.hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
-        let extent: HTTPAnswer.Extent = answerWasCut ? .cutHere : wholly ? .whole : .brokenOff
-        var result = HTTPAnswer(status: status, body: answer, extent: extent)
+        let extent: HTTPAnswer.Extent = received.isCut ? .cutHere : wholly ? .whole : .brokenOff
+        var result = HTTPAnswer(status: status, body: received.kept, extent: extent)
         if method == .get {
             result.etag = header("ETag")
             result.contentRange = header("Content-Range")

@@ -13,20 +13,20 @@ extension NATSClient {
     /// calls.
     private func tryServers() async {
         var refusals: [Outcome] = []
-        for (index, address) in candidates.enumerated() {
+        for (index, address) in servers.candidates.enumerated() {
             guard isWanted else { break }
             let (link, refusal) = await attempt(address)
             // The server may have closed the connection again before this task continues.
             if let link, link.isOpen {
                 current = link
                 lastRefusal = nil
-                firstServer = servers.firstIndex(of: address) ?? firstServer
+                servers.prefer(address)
                 break
             }
             let message = "\(address.host) accepted the agent and closed the connection"
             refusals.append(refusal ?? .retry(Failure(kind: .connection, message: message)))
             if index == 0 {
-                firstServer = (firstServer + 1) % servers.count
+                servers.passFirst()
             }
         }
         isOpening = false
@@ -35,14 +35,6 @@ extension NATSClient {
             lastRefusal = refusal?.failure
         }
         opened(current, or: refusal)
-    }
-
-    /// The servers to try: the configured ones, from the one whose turn it is, then those that servers have
-    /// announced.
-    private var candidates: [NATSAddress] {
-        let configured = Array(servers[firstServer...] + servers[..<firstServer])
-        return configured
-            + learned.filter { other in !configured.contains { $0.authority == other.authority } }
     }
 
     /// The common outcome of several servers' refusals. Only if all of them need a person, the destination
@@ -63,7 +55,7 @@ extension NATSClient {
         case .answered(let answer):
             nextLink += 1
             let link = NATSLink(
-                nextLink, to: address, socket: answer.socket, generation: generation, on: loop,
+                nextLink, to: address, socket: answer.socket, generation: access.generation, on: loop,
                 at: time.bootTime)
             links[link.id] = link
             if let refusal = await opened(link) { return (nil, refusal) }
@@ -165,7 +157,7 @@ extension NATSClient {
         }
         link.info = info
         if settings.nats.followCluster {
-            learn(info.otherServers, from: link)
+            servers.learn(info.otherServers, from: link.address, isEncrypted: link.isEncrypted)
         }
         if info.isLeaving, link.phase == .ready {
             leave(link)
@@ -192,28 +184,12 @@ extension NATSClient {
         fail(link, .held(Failure(kind: .protocolViolation, message: "\(link.address.host): \(message)")))
     }
 
-    /// Keeps the addresses of other servers that a server announces.
-    ///
-    /// In clear text anybody on the path may have written them. A server from such a list must therefore
-    /// have a certificate for the name that is configured, not for the announced one.
-    private func learn(_ others: [String], from link: NATSLink) {
-        guard !others.isEmpty else { return }
-        learned = others.compactMap { text in
-            guard var address = NATSAddress(authority: text) else { return nil }
-            address.isTLS = link.address.isTLS || link.isEncrypted
-            if !link.isEncrypted || address.host.isHostNumber {
-                address.certificateName = link.address.verifiedName
-            }
-            return address
-        }
-    }
-
     // MARK: TLS and authentication
 
     /// Starts TLS on a connection.
     private func beginTLS(_ link: NATSLink) {
         do throws(OutputError) {
-            link.begin(try TLSSession(tls, settings.tls, host: link.address.verifiedName))
+            link.begin(try TLSSession(access.tls, settings.tls, host: link.address.verifiedName))
             goOnWithTLS(link)
         } catch {
             fail(link, error.failure.outcome)
@@ -242,7 +218,7 @@ extension NATSClient {
     /// accepted all of that. `no_responders` makes the server answer at once if no stream listens to the
     /// subject.
     private func introduce(_ link: NATSLink) {
-        guard let own = identity.members(nonce: link.info?.nonce) else {
+        guard let own = access.identity.members(nonce: link.info?.nonce) else {
             return hold(link, "it sent nothing to sign: it has no users with nkeys or JWTs")
         }
         var json = JSONText()
@@ -295,10 +271,8 @@ extension NATSClient {
     /// The server is about to stop (lame duck mode): acknowledgements may still come, new messages go to
     /// another server.
     private func leave(_ link: NATSLink) {
-        guard candidates.count > 1 else { return }
-        if let index = servers.firstIndex(of: link.address) {
-            firstServer = (index + 1) % servers.count
-        }
+        guard servers.candidates.count > 1 else { return }
+        servers.pass(link.address)
         retire(link)
     }
 
@@ -322,8 +296,8 @@ extension NATSClient {
     func fail(_ link: NATSLink, _ outcome: Outcome) {
         guard links[link.id] != nil else { return }
         drop(link)
-        if let index = servers.firstIndex(of: link.address), link.phase == .ready {
-            firstServer = (index + 1) % servers.count
+        if link.phase == .ready {
+            servers.pass(link.address)
         }
         for id in Set(link.awaited.values) { finish(id, outcome) }
         endOpening(of: link, outcome)

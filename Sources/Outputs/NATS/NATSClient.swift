@@ -19,15 +19,20 @@ actor NATSClient: LoopActor {
     let time: any TimeSource
     /// Makes the connections: libcurl knows proxies, name resolution and both IP versions.
     let http: HTTPClient
-    /// The configured servers; never empty.
-    let servers: [NATSAddress]
-    /// Certificates for the next connection.
-    var tls: TLSMaterial.Contents
-    /// Credentials for the next connection.
-    var identity: NATSIdentity
-    /// Counts changes of certificates and credentials; a connection of an older generation gets no new
-    /// messages.
-    var generation = 0
+    /// The servers, in the order in which they are tried.
+    var servers: NATSServers
+    /// Certificates and credentials for the next connection.
+    private(set) var access: Access
+
+    /// What a connection is opened with.
+    struct Access {
+        /// Certificates.
+        var tls: TLSMaterial.Contents
+        /// Credentials.
+        var identity: NATSIdentity
+        /// Counts changes of the two; a connection of an older generation gets no new messages.
+        var generation = 0
+    }
 
     /// All connections, by id: the current one, and those that wait for their last acknowledgements.
     var links: [UInt64: NATSLink] = [:]
@@ -39,10 +44,6 @@ actor NATSClient: LoopActor {
     var nextLink: UInt64 = 0
     /// Why the last attempt to connect failed; the reason for calls that time out while they wait.
     var lastRefusal: Failure?
-    /// Index of the server to try first. Random at the start, so that a fleet spreads over the servers.
-    var firstServer: Int
-    /// Servers that other servers have announced.
-    var learned: [NATSAddress] = []
     /// Expiry of the certificate that a server last presented; nil before a handshake.
     var serverExpiry: Timestamp?
 
@@ -63,17 +64,15 @@ actor NATSClient: LoopActor {
         _ settings: DestinationSettings, _ servers: [NATSAddress], version: String, tls: TLSMaterial.Contents,
         identity: NATSIdentity, on loop: EventLoop, time: any TimeSource
     ) throws(OutputError) {
-        self.servers = servers
         self.settings = settings
         self.version = version
-        self.tls = tls
-        self.identity = identity
+        access = Access(tls: tls, identity: identity)
         self.loop = loop
         self.time = time
         http = try HTTPClient(
             on: loop, settings: TransferSettings(options: settings.bareConnection, tls: .init()))
         let random = KernelRandom()
-        firstServer = Int(random.next() % UInt64(servers.count))
+        self.servers = NATSServers(servers, draw: random.next())
         inbox =
             "\(settings.nats.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
     }
@@ -81,9 +80,7 @@ actor NATSClient: LoopActor {
     /// Uses other certificates and credentials: messages under way are finished on the old connection, new
     /// ones go over a new connection.
     func use(_ tls: TLSMaterial.Contents, _ identity: NATSIdentity) {
-        self.tls = tls
-        self.identity = identity
-        generation += 1
+        access = Access(tls: tls, identity: identity, generation: access.generation + 1)
     }
 
     /// Publishes messages; with an empty array it only connects. Ends within `requestTimeout`, or at once
@@ -115,7 +112,7 @@ actor NATSClient: LoopActor {
     private func usableLink() -> NATSLink? {
         guard let link = current, link.isOpen else { return nil }
         let isOld = time.bootTime - link.openedAt >= settings.maxConnectionAge
-        guard !isOld, link.generation == generation, !link.isLeaving else {
+        guard !isOld, link.generation == access.generation, !link.isLeaving else {
             retire(link)
             return nil
         }
