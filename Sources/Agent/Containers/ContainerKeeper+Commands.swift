@@ -94,7 +94,7 @@ extension ContainerKeeper {
                 400, "which_container", "name the container that the link is for: --container ID")
         }
         let slot = try slot(name)
-        let file = try await fetched(link, for: slot)
+        let file = try await sources.fetched(link, for: slot)
         let document: ContainerDocument
         let content: [UInt8]
         do throws(ContainerError) {

@@ -3,8 +3,10 @@ internal import Containers
 internal import EventLoops
 internal import Intake
 internal import Logs
+internal import Queue
 
-/// Gives each container's machine its inputs, and carries out the effects that it returns.
+/// Gives each container's machine its inputs, and carries out the effects that it returns: fetching, saving,
+/// timers, publishing.
 extension ContainerKeeper {
     /// The time, by both clocks, and whether the time of day can be trusted.
     var moment: ContainerMoment {
@@ -31,10 +33,10 @@ extension ContainerKeeper {
                 if let container = slot.current {
                     tellFindings(container, slot.settings.id)
                 }
-            // Reported after saving: see `heldEnds`.
-            case .tell(.succeeded(.network, let version, let isNew)) where slot.isSaving:
-                slot.heldEnds.append(.succeeded(.network, version: version, isNew: isNew))
-            case .tell(let note): tell(slot, note)
+            // A success of the network is reported after saving: see `CopySaving.hold`.
+            case .tell(let note):
+                if case .succeeded(.network, _, _) = note, slot.saving.hold(note) { continue }
+                tell(slot, note)
             }
         }
         // Compiled documents that no source holds any more would only take memory.
@@ -68,6 +70,107 @@ extension ContainerKeeper {
                 "hint": "name them in may_call and [functions], or remove them from the document",
             ])
     }
+
+    // MARK: Fetching and saving
+
+    /// Loads the saved copy and gives it to the machine.
+    private func loadSaved(_ slot: ContainerSlot) {
+        Task(executorPreference: loop) {
+            let saved = await self.sources.saved(slot)
+            await self.feed(slot, .saved(saved))
+        }
+    }
+
+    /// Fetches a container's document and gives the result to the machine.
+    private func fetch(_ slot: ContainerSlot, _ etag: String?) {
+        Task(executorPreference: loop) {
+            let fetched = await self.fetched(slot, etag)
+            await self.feed(slot, .fetched(fetched))
+        }
+    }
+
+    /// The result of a fetch.
+    private func fetched(_ slot: ContainerSlot, _ etag: String?) async -> ContainerMachine.Fetched {
+        await sources.fetched(slot, etag: etag, hasRoute: !offline.contains(slot.settings.id))
+    }
+
+    /// Fetches what is missing or stale at once: a person has switched the network on.
+    func networkIsOn() {
+        for slot in slots { feed(slot, .networkChanged) }
+    }
+
+    /// Takes the result of a look at the routes, and fetches again what could not be reached before.
+    ///
+    /// - Parameters:
+    ///   - routes: whether a route leads to each container, by its id.
+    ///   - hasChanged: whether the default route has changed.
+    func networkNews(_ routes: [String: Bool], hasChanged: Bool) {
+        let before = offline
+        offline = Set(routes.filter { !$0.value }.map(\.key))
+        // A new default route may reach a server that the old one did not.
+        for slot in slots
+        where hasChanged || before.contains(slot.settings.id) && !offline.contains(slot.settings.id) {
+            feed(slot, .networkChanged)
+        }
+    }
+
+    /// Saves a copy. Callers that wait for the refresh get its end only after that: see `CopySaving`.
+    private func keep(_ slot: ContainerSlot, _ copy: ContainerCopy, _ etag: String?, _ confirmed: Timestamp) {
+        guard let file = slot.saving.begin(copy) else { return }
+        let saved = SavedContainer(
+            version: copy.version, etag: etag, confirmed: confirmed, file: file)
+        let id = slot.settings.id
+        Task(executorPreference: loop) {
+            do throws(QueueError) {
+                try await self.sources.store.saveContainer(id, saved)
+                await self.kept(slot, copy, nil)
+            } catch {
+                await self.kept(slot, copy, error)
+            }
+        }
+    }
+
+    /// Called when a copy was saved, or could not be saved.
+    private func kept(_ slot: ContainerSlot, _ copy: ContainerCopy, _ error: QueueError?) {
+        if let error {
+            tell(slot, .failed(.saved, .ioError, message: "cannot save the document yet: \(error.message)"))
+        }
+        // A newer copy was fetched meanwhile; its save reports the end.
+        guard slot.saving.end(copy, isSaved: error == nil) else { return publish() }
+        feed(slot, .kept(error == nil))
+        // The document is in force either way; if saving failed, the caller must know that a restart may lose
+        // it.
+        let failure = error.map {
+            ContainerNote.failed(
+                .network, .ioError, message: "it is in force, but not saved yet: \($0.message)")
+        }
+        for note in slot.saving.takeHeldEnds() { tell(slot, failure ?? note) }
+        publish()
+    }
+
+    /// Saves the time at which the server confirmed the saved copy.
+    private func confirm(_ slot: ContainerSlot, _ confirmed: Timestamp) {
+        let id = slot.settings.id
+        Task(executorPreference: loop) {
+            do throws(QueueError) {
+                try await self.sources.store.confirmContainer(id, at: confirmed)
+            } catch {
+                await self.noteUnsaved(slot, error)
+            }
+        }
+    }
+
+    /// Reports that this time could not be saved. The document itself is saved, so nothing else has to
+    /// happen.
+    private func noteUnsaved(_ slot: ContainerSlot, _ error: QueueError) {
+        tell(
+            slot,
+            .failed(
+                .saved, .ioError, message: "cannot save that the document was confirmed: \(error.message)"))
+        publish()
+    }
+
+    // MARK: Timers and readers
 
     /// Sets the timer for the machine's next wake, if it has changed.
     func arm(_ slot: ContainerSlot) {

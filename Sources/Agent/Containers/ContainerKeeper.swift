@@ -14,16 +14,15 @@ internal import Synchronization
 /// status.
 ///
 /// Its parts: this file has settings, opening and state; `+Machine` gives the machine its inputs and carries
-/// out its effects; `+Network` fetches, `+Saved` saves and loads copies, `+Commands` answers the control API.
+/// out its effects, `+Commands` answers the control API. `DocumentSources` fetches and loads documents.
 actor ContainerKeeper: LoopActor {
     nonisolated let loop: EventLoop
     let time: any TimeSource
     let log: Log
-    /// The queue's database, which has the saved copies.
-    let store: QueueStore
+    /// Where documents come from.
+    let sources: DocumentSources
     /// The documents in force, for the intake.
     let inForce: ContainersInForce
-    let userAgent: String
     /// Facts about the machine for macros; slots add their hash key.
     private var facts: AgentFacts
     /// Calls a function of the configuration.
@@ -40,8 +39,6 @@ actor ContainerKeeper: LoopActor {
     private(set) var holdsReading = false
     /// Ids of the containers whose server has no route.
     var offline: Set<String> = []
-    /// False if a person has switched the network off: then nothing is fetched.
-    let isNetworkOn: @Sendable () -> Bool
     /// Called after something was put in force, so that readers which wait for a container try again.
     let published: @Sendable () -> Void
     /// Called when what is in force, or one of its values, has changed.
@@ -69,12 +66,11 @@ actor ContainerKeeper: LoopActor {
         self.clock = clock
         self.facts = facts
         self.ask = ask
-        self.isNetworkOn = isNetworkOn
         self.published = published
         self.changed = changed
-        self.store = store
+        sources = DocumentSources(
+            loop: loop, time: time, log: log, store: store, userAgent: userAgent, isNetworkOn: isNetworkOn)
         self.inForce = inForce
-        self.userAgent = userAgent
         self.loop = loop
         self.time = time
         self.log = log
@@ -141,7 +137,7 @@ actor ContainerKeeper: LoopActor {
                 isReread.append(known)
                 return known
             }
-            let slot = ContainerSlot(settings, fetcher: fetcher(of: settings), facts: facts)
+            let slot = ContainerSlot(settings, fetcher: sources.fetcher(of: settings), facts: facts)
             // The old document stays in force until the new sources have one; without it events would pass
             // unredacted.
             slot.rule(by: known?.current)
@@ -171,7 +167,7 @@ actor ContainerKeeper: LoopActor {
             loop.cancel(timer.id)
         }
         slot.timer = nil
-        slot.heldEnds = []
+        _ = slot.saving.takeHeldEnds()
         release(slot)
     }
 

@@ -16,15 +16,8 @@ final class ContainerSlot: @unchecked Sendable {
     /// The compiled form of each document that a source holds; the same document may come from several
     /// sources.
     private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
-    /// The file of the last fetch, with its signatures, until the machine has judged it.
-    var fetched: (copy: ContainerCopy, file: [UInt8])?
-    /// The file that must be saved in the queue's database, until it is.
-    var unsaved: (copy: ContainerCopy, file: [UInt8])?
-    /// True while the newest document is being saved.
-    var isSaving = false
-    /// Ends of refreshes that are reported after saving: a person who reads "refreshed" may rely on it after
-    /// a restart.
-    var heldEnds: [ContainerNote] = []
+    /// The saving of the newest copy.
+    var saving = CopySaving()
     /// Answers of functions, for the values of the document in force.
     private var answers: [FunctionCall: JSONValue] = [:]
     /// Functions whose answers the values depend on.

@@ -2,12 +2,23 @@ internal import Configuration
 internal import Containers
 internal import Control
 internal import EventLoops
+internal import Logs
 internal import Model
 internal import Outputs
-internal import Logs
+internal import Queue
 
-// Fetching published documents.
-extension ContainerKeeper {
+/// Where documents of containers come from: published files, and the copies that the queue's database has.
+/// Each document is verified and compiled. Runs on the keeper's loop, as its slots do.
+struct DocumentSources {
+    let loop: EventLoop
+    let time: any TimeSource
+    let log: Log
+    /// The queue's database, which has the saved copies.
+    let store: QueueStore
+    let userAgent: String
+    /// False if a person has switched the network off: then nothing is fetched.
+    let isNetworkOn: @Sendable () -> Bool
+
     /// The fetcher of a container; nil without a `url`, or if its settings are invalid: then the container
     /// works with its default file and its saved copy.
     func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
@@ -15,30 +26,25 @@ extension ContainerKeeper {
         do throws(OutputError) {
             return try DocumentFetcher(
                 url.text, caFile: settings.caFile, largest: SignedDocument.largest, userAgent: userAgent,
-                on: loop,
-                time: time)
+                on: loop, time: time)
         } catch {
             log.error("container cannot be fetched", ["container": settings.id, "hint": error.message])
             return nil
         }
     }
 
-    /// Fetches a container's document and gives the result to the machine.
-    func fetch(_ slot: ContainerSlot, _ etag: String?) {
-        Task(executorPreference: loop) {
-            let fetched = await self.fetched(slot, etag)
-            await self.feed(slot, .fetched(fetched))
-        }
-    }
-
     /// The result of a fetch: the verified and compiled document, or the reason for the failure.
-    private func fetched(_ slot: ContainerSlot, _ etag: String?) async -> ContainerMachine.Fetched {
+    ///
+    /// - Parameter hasRoute: whether a route leads to the server.
+    func fetched(
+        _ slot: ContainerSlot, etag: String?, hasRoute: Bool
+    ) async -> ContainerMachine.Fetched {
         // No request is made in these cases: the result names the network or the settings as the cause, not
         // the server.
         guard isNetworkOn() else {
             return .failed(.noNetwork, "the network is switched off (`spoolship network on`)")
         }
-        guard !offline.contains(slot.settings.id) else {
+        guard hasRoute else {
             return .failed(.noNetwork, "there is no route to it")
         }
         guard let fetcher = slot.fetcher else {
@@ -49,7 +55,7 @@ extension ContainerKeeper {
         case .notModified: return .notModified
         case .status(let status, let wait):
             return .failed(
-                .serverError, "the server answered \(status)\(ContainerKeeper.hint(status))", retryAfter: wait
+                .serverError, "the server answered \(status)\(DocumentSources.hint(status))", retryAfter: wait
             )
         case .tooLarge:
             return .refused(ContainerError(.limit, "it is larger than \(SignedDocument.largest) bytes"))
@@ -60,9 +66,7 @@ extension ContainerKeeper {
                 let signed = try SignedDocument(file)
                 try signed.verify(by: slot.keys)
                 let copy = try slot.take(signed.document)
-                // Keep the bytes as served: the saved copy must carry its signatures, which are verified
-                // again at the next start.
-                slot.fetched = (copy, file)
+                slot.saving.noteFetched(copy, file: file)
                 return .copy(copy, etag: etag)
             } catch {
                 return .refused(ContainerError(error.code, error.description))
@@ -83,7 +87,7 @@ extension ContainerKeeper {
         case .document(let file, _): return file
         case .notModified: throw .notFetched("the server answered 304")
         case .status(let status, _):
-            throw .notFetched("the server answered \(status)\(ContainerKeeper.hint(status))")
+            throw .notFetched("the server answered \(status)\(DocumentSources.hint(status))")
         case .tooLarge: throw .notFetched("it is larger than \(SignedDocument.largest) bytes")
         case .failed(let failure): throw .notFetched(failure.message)
         }
@@ -98,23 +102,32 @@ extension ContainerKeeper {
         }
     }
 
-    /// Fetches what is missing or stale at once: a person has switched the network on.
-    func networkIsOn() {
-        for slot in slots { feed(slot, .networkChanged) }
-    }
-
-    /// Takes the result of a look at the routes, and fetches again what could not be reached before.
-    ///
-    /// - Parameters:
-    ///   - routes: whether a route leads to each container, by its id.
-    ///   - hasChanged: whether the default route has changed.
-    func networkNews(_ routes: [String: Bool], hasChanged: Bool) {
-        let before = offline
-        offline = Set(routes.filter { !$0.value }.map(\.key))
-        // A new default route may reach a server that the old one did not.
-        for slot in slots
-        where hasChanged || before.contains(slot.settings.id) && !offline.contains(slot.settings.id) {
-            feed(slot, .networkChanged)
+    /// The saved copy, verified as if it had just been fetched: a key may have been removed from the
+    /// configuration meanwhile.
+    func saved(_ slot: ContainerSlot) async -> ContainerMachine.Saved {
+        let kept: SavedContainer?
+        do throws(QueueError) {
+            kept = try await store.savedContainer(slot.settings.id)
+        } catch {
+            return .failed(error.message)
+        }
+        guard let kept else { return .missing }
+        do throws(ContainerError) {
+            let file = try SignedDocument(kept.file)
+            try file.verify(by: slot.keys)
+            let copy = try slot.take(file.document)
+            // The version in the row is compared with published ones; a row that disagrees with its document
+            // is damaged.
+            guard copy.version == kept.version else {
+                throw ContainerError(
+                    .version, "its row says version \(kept.version), the document \(copy.version)")
+            }
+            return .copy(copy, etag: kept.etag, confirmed: kept.confirmed)
+        } catch {
+            return .refused(
+                // The version still counts, so that no older document replaces the damaged copy.
+                ContainerError(error.code, "the saved copy: \(error.description)"),
+                version: max(kept.version, 0))
         }
     }
 }
