@@ -79,7 +79,7 @@ extension AgentService {
             new.containers, keyLengths: new.keyLengths, hashKeys: plan.hashKeys, rules: plan.rules)
         // This size was in the configuration before, and the queue had refused it for lack of room. Now it is
         // in force, so it counts as a change.
-        if before.refusedMaxSize == new.queue.maxSize {
+        if before.health.refusedMaxSize == new.queue.maxSize {
             others.append(
                 "queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
         }

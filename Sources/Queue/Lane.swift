@@ -33,8 +33,7 @@ struct Lane {
 
     /// Largest limits under which a full chunk was ever leased for the destination. A full chunk within
     /// them may have been sent under its id by an earlier process and must not be cut.
-    var leaseEvents = 0
-    var leaseBytes = 0
+    var leaseLimits = (events: 0, bytes: 0)
 
     /// Counts of all events that were accepted for the lane, by outcome.
     var ledger = Ledger()
@@ -46,11 +45,8 @@ struct Lane {
     /// writes the row of `ledger`.
     var isDirty = false
 
-    /// Events and bytes in batches: formed batches, and full chunks that are or were leased.
-    var batchedEvents = 0
-    var batchedBytes = 0
-    /// Batches that can be leased by id: given back, made by a settlement, or formed before this start.
-    var freeBatches = 0
+    /// What is in batches.
+    var batches = BatchCounts()
     /// Events of all leases since the queue was opened. Delivery compares it with its own count to see
     /// which of its leases a published summary already includes.
     var handedOut = 0
@@ -61,21 +57,13 @@ struct Lane {
     /// Chunk to start a search from: every row of a lower chunk is in a batch that this process knows.
     /// Without it, each lease would walk over all batches in flight.
     var cursor: Int64 = 0
-    /// When the oldest waiting event was accepted; read again if `oldestIsStale`.
-    var oldestAcceptedAt: Timestamp?
-    /// Least event time among the oldest waiting events and all that arrived since.
-    var earliestEventTime: Timestamp?
-    /// Least event time for each set of deadlines that apply to some apps only; empty if no deadline names
-    /// apps.
-    var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
-    /// Whether the three times above must be read again, because the oldest waiting events have
-    /// changed.
-    var oldestIsStale = true
+    /// Ages of the events that wait.
+    var ages = WaitingAges()
 
     /// Events that are in no batch yet.
-    var waitingEvents: Int { ledger.queued - batchedEvents }
+    var waitingEvents: Int { ledger.queued - batches.events }
     /// Uncompressed bytes that are in no batch yet.
-    var waitingBytes: Int { queuedBytes - batchedBytes }
+    var waitingBytes: Int { queuedBytes - batches.bytes }
 
     /// Summary of the lane for delivery.
     var summary: LaneSummary {
@@ -83,12 +71,12 @@ struct Lane {
         summary.waitingEvents = waitingEvents
         summary.waitingBytes = waitingBytes
         if waitingEvents > 0 {
-            summary.oldestAcceptedAt = oldestAcceptedAt
-            summary.earliestEventTime = earliestEventTime
-            summary.earliestByDeadlines = earliestByDeadlines
+            summary.oldestAcceptedAt = ages.oldestAcceptedAt
+            summary.earliestEventTime = ages.earliestEventTime
+            summary.earliestByDeadlines = ages.earliestByDeadlines
         }
-        summary.freeBatches = freeBatches
-        summary.batchedEvents = batchedEvents
+        summary.freeBatches = batches.free
+        summary.batchedEvents = batches.events
         summary.handedOut = handedOut
         summary.withdrawn = withdrawn
         return summary
@@ -96,30 +84,20 @@ struct Lane {
 
     /// Whether a full chunk of this size can be leased without a write; otherwise `allow` must first
     /// raise the stored limits.
-    func allows(_ row: DeliveryRow) -> Bool { row.events <= leaseEvents && row.bytes <= leaseBytes }
+    func allows(_ row: DeliveryRow) -> Bool {
+        row.events <= leaseLimits.events && row.bytes <= leaseLimits.bytes
+    }
 
     /// Counts events that were stored for the lane.
     mutating func add(
         events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp, deadlines: DeadlineNames?
     ) {
-        if waitingEvents == 0 {
-            oldestAcceptedAt = acceptedAt
-            earliestEventTime = firstTime
-            earliestByDeadlines = [:]
-            oldestIsStale = false
-        } else {
-            earliestEventTime = min(earliestEventTime ?? firstTime, firstTime)
-        }
-        if let deadlines {
-            earliestByDeadlines[deadlines] = min(earliestByDeadlines[deadlines] ?? firstTime, firstTime)
-        }
+        ages.add(
+            firstTime, acceptedAt: acceptedAt, deadlines: deadlines, isOnly: waitingEvents == 0)
         ledger.queued += events
         queuedBytes += bytes
         isDirty = true
     }
-
-    /// Resets the counts of batches when all batches of the lane are gone.
-    mutating func forgetBatches() { (batchedEvents, batchedBytes, freeBatches) = (0, 0, 0) }
 
     /// Subtracts events that leave the queue and adds them to the ledger's column `fate`.
     mutating func remove(_ fate: WritableKeyPath<Ledger, Int>, events: Int, bytes: Int) {
@@ -127,6 +105,59 @@ struct Lane {
         ledger[keyPath: fate] += events
         queuedBytes -= bytes
         isDirty = true
+    }
+}
+
+/// Batches of a lane: formed batches, and full chunks that are or were leased.
+struct BatchCounts {
+    var events = 0
+    var bytes = 0
+    /// Batches that can be leased by id: given back, made by a settlement, or formed before this start.
+    var free = 0
+}
+
+/// Ages of the events that wait in a lane.
+struct WaitingAges {
+    /// When the oldest waiting event was accepted.
+    private(set) var oldestAcceptedAt: Timestamp?
+    /// Least event time among the oldest waiting events and all that arrived since.
+    private(set) var earliestEventTime: Timestamp?
+    /// Least event time for each set of deadlines that apply to some apps only; empty if no deadline names
+    /// apps.
+    private(set) var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
+    /// Whether the times must be read again, because the oldest waiting events have changed.
+    private(set) var isStale = true
+
+    /// Adds events that were stored.
+    ///
+    /// - Parameter isOnly: whether no others wait.
+    mutating func add(
+        _ firstTime: Timestamp, acceptedAt: Timestamp, deadlines: DeadlineNames?, isOnly: Bool
+    ) {
+        if isOnly {
+            oldestAcceptedAt = acceptedAt
+            earliestEventTime = firstTime
+            earliestByDeadlines = [:]
+            isStale = false
+        } else {
+            earliestEventTime = min(earliestEventTime ?? firstTime, firstTime)
+        }
+        if let deadlines {
+            earliestByDeadlines[deadlines] = min(earliestByDeadlines[deadlines] ?? firstTime, firstTime)
+        }
+    }
+
+    /// The oldest waiting events have changed.
+    mutating func markStale() { isStale = true }
+
+    /// Sets the times that were read again.
+    mutating func set(
+        oldestAcceptedAt: Timestamp?, earliest: Timestamp?, byDeadlines: [DeadlineNames: Timestamp]
+    ) {
+        self.oldestAcceptedAt = oldestAcceptedAt
+        earliestEventTime = earliest
+        earliestByDeadlines = byDeadlines
+        isStale = false
     }
 }
 

@@ -58,8 +58,7 @@ extension QueueFile {
                 let name = DestinationName(row.text(2))
                 for priority in Priority.allCases {
                     var lane = Lane(key: LaneKey(destination: destination, priority: priority), name: name)
-                    lane.leaseEvents = row.integer(13)
-                    lane.leaseBytes = row.integer(14)
+                    lane.leaseLimits = (row.integer(13), row.integer(14))
                     lanes.append(lane)
                 }
             }
@@ -108,9 +107,7 @@ extension QueueFile {
         ).take(lane.destination, lane.priority)
         defer { row.reset() }
         guard try row.step() else { return }
-        (lane.freeBatches, lane.batchedEvents, lane.batchedBytes) = (
-            row.integer(0), row.integer(1), row.integer(2)
-        )
+        lane.batches = BatchCounts(events: row.integer(1), bytes: row.integer(2), free: row.integer(0))
     }
 }
 

@@ -42,8 +42,6 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var storedBytes = 0
     /// The cap in force, in bytes.
     public var maxSize = 0
-    /// The configured cap while it is below what is stored and therefore not in force; nil otherwise.
-    public var refusedMaxSize: Int?
     /// Size of the database file in bytes, free pages included.
     public var fileBytes = 0
     /// Bytes in the WAL that are not in the database file yet.
@@ -60,23 +58,11 @@ public struct QueueSnapshot: Sendable, Equatable {
     /// The process that reads the database and keeps its WAL from being written back, such as `sqlite3
     /// (pid 4711)`, while storing waits for it; nil otherwise, or if it cannot be determined.
     public var walReader: String?
-    /// The last failure to write, while it persists; nil when writing works. The agent is not ready
-    /// while it is set.
-    public var failure: QueueError?
-    /// Why the last commit failed for a reason that concerns this commit only, until another commit
-    /// succeeds; nil otherwise. The agent is not ready while it is set.
-    public var commitFailure: QueueError?
-    /// Commits stored since the start.
-    package var commits = 0
-    /// Failures to write since the start, by code.
-    public var failures: [QueueError.Code: Int] = [:]
-    /// Databases that were damaged and moved aside, since the start.
-    public var recoveries = 0
+    /// How the store fares since its start.
+    public var health = QueueHealth()
     /// Databases that were damaged and moved aside without the number of lost events being known, since
     /// the first database was made.
     public var unknownLosses = 0
-    /// Transactions since the start.
-    package var transactions = 0
 
     /// Count and size of a table with a bound of its own.
     public struct Kept: Sendable, Equatable {
@@ -99,21 +85,33 @@ public struct QueueSnapshot: Sendable, Equatable {
 
     package init() {}
 
-    /// Counts a failure by its code.
-    mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }
-
-    /// Lowers a lane's `oldestQueuedAt` to that of a batch in flight or waiting for a retry.
-    mutating func note(queuedAt: Timestamp, to destination: DestinationName, _ priority: Priority) {
-        for index in lanes.indices
-        where lanes[index].destination == destination && lanes[index].priority == priority {
-            lanes[index].oldestQueuedAt = min(lanes[index].oldestQueuedAt ?? queuedAt, queuedAt)
-        }
-    }
-
     /// The state of one lane; nil if the destination is unknown.
     public func lane(_ destination: DestinationName, _ priority: Priority) -> LaneState? {
         lanes.first { $0.destination == destination && $0.priority == priority }
     }
+}
+
+/// How a queue's store fares since its start: what fails now, and what was done.
+public struct QueueHealth: Sendable, Equatable {
+    /// The last failure to write, while it persists; nil when writing works. The agent is not ready
+    /// while it is set.
+    public internal(set) var failure: QueueError?
+    /// Why the last commit failed for a reason that concerns this commit only, until another commit
+    /// succeeds; nil otherwise. The agent is not ready while it is set.
+    public package(set) var commitFailure: QueueError?
+    /// The configured cap while it is below what is stored and therefore not in force; nil otherwise.
+    public internal(set) var refusedMaxSize: Int?
+    /// Commits stored.
+    package var commits = 0
+    /// Transactions.
+    package var transactions = 0
+    /// Failures to write, by code.
+    public private(set) var failures: [QueueError.Code: Int] = [:]
+    /// Databases that were damaged and moved aside.
+    public internal(set) var recoveries = 0
+
+    /// Counts a failure by its code.
+    mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }
 }
 
 /// State from which the agent continues after a start.

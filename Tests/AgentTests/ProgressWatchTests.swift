@@ -41,7 +41,7 @@ struct ProgressWatchTests {
         var state: ProgressWatch.State = (QueueSnapshot(), DeliverySnapshot(), SpoolFigures())
         state.spool.isHeldBack = true
         state.spool.bytesRead = 1_000
-        state.queue.commits = 7
+        state.queue.health.commits = 7
         return state
     }
 
@@ -57,7 +57,7 @@ struct ProgressWatchTests {
         var state = ProgressWatchTests.heldBack
         #expect(ask(&watch, state) == [])
         #expect(ask(&watch, state) == ["reading waits for a commit that does not end"])
-        state.queue.commits += 1
+        state.queue.health.commits += 1
         #expect(ask(&watch, state) == [])
         #expect(ask(&watch, state) != [])
         state.queue.accepting = .nothing(.full)
@@ -68,17 +68,17 @@ struct ProgressWatchTests {
     func commitsThatFail() {
         var watch = ProgressWatch()
         var state = ProgressWatchTests.heldBack
-        state.queue.commitFailure = QueueError(.fileFull, "no pages")
+        state.queue.health.commitFailure = QueueError(.fileFull, "no pages")
         #expect(ask(&watch, state) == [])
         for _ in 0..<3 {
             // Acknowledgements are written all the time.
-            state.queue.transactions += 100
+            state.queue.health.transactions += 100
             #expect(
                 ask(&watch, state) == ["reading waits for a commit that fails again and again (file_full)"])
         }
         #expect(state.queue.accepting == .all)
-        state.queue.commitFailure = nil
-        state.queue.commits += 1
+        state.queue.health.commitFailure = nil
+        state.queue.health.commits += 1
         #expect(ask(&watch, state) == [])
     }
 

@@ -241,7 +241,7 @@ struct QueueBoundsTests {
             whenFull == .wait ? ledger.evicted == 0 : ledger.evicted > 0,
             "\(again): \(ledger), \(waited) waited")
         #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue file is full before") }, "\(again)")
-        #expect(store.snapshot.failure == nil, "\(again)")
+        #expect(store.snapshot.health.failure == nil, "\(again)")
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0), "\(again)")
         await store.close()
     }

@@ -21,7 +21,7 @@ struct QueueBulkTests {
 
     private func goesOn(_ store: QueueStore, _ maker: inout ChunkMaker) async throws {
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
-        #expect(store.snapshot.accepting == .all && store.snapshot.failure == nil)
+        #expect(store.snapshot.accepting == .all && store.snapshot.health.failure == nil)
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))
         #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
@@ -196,7 +196,7 @@ struct QueueBulkTests {
         #expect(kept.count + kept.purged == 9_000 && kept.purged > 0 && kept.count > 1_000)
         #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 50, "nothing was evicted for it")
         #expect(fixture.log.messages.contains { $0.text == "queue file is full before its bounds" })
-        #expect(store.snapshot.failure == nil)
+        #expect(store.snapshot.health.failure == nil)
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))
         #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })

@@ -137,7 +137,7 @@ struct QueueCapTests {
         await store.close()
         #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
         let again = try fixture.open { $0.maxSize = 24 << 10 }
-        #expect(again.snapshot.maxSize == 60_000 && again.snapshot.refusedMaxSize == 24 << 10)
+        #expect(again.snapshot.maxSize == 60_000 && again.snapshot.health.refusedMaxSize == 24 << 10)
         let (bounds, options) = (await again.bounds, await again.options)
         #expect(bounds == FileBounds(options))
         #expect(
@@ -148,7 +148,7 @@ struct QueueCapTests {
         #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 55_256)
         await again.close()
         let reopened = try fixture.open { $0.maxSize = 60_000 }
-        #expect(reopened.snapshot.refusedMaxSize == nil)
+        #expect(reopened.snapshot.health.refusedMaxSize == nil)
         #expect(try await drain(reopened) == Array(0..<55))
         await reopened.close()
     }
@@ -270,7 +270,7 @@ struct QueueCapTests {
         var smaller = fixture.options
         smaller.maxSize = 40_000
         await #expect(throws: QueueError.self) { try await store.apply(smaller) }
-        #expect(store.snapshot.failures.isEmpty)
+        #expect(store.snapshot.health.failures.isEmpty)
         await store.close()
     }
 

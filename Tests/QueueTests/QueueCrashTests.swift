@@ -78,7 +78,7 @@ struct QueueCrashTests {
         let reason: WaitReason = error == ENOSPC ? .diskFull : .notWritable
         #expect(try await store.store(maker.commit(50, full: true)) == .wait(reason))
         #expect(store.snapshot.accepting == .nothing(reason))
-        #expect(store.snapshot.failure != nil && !store.snapshot.failures.isEmpty)
+        #expect(store.snapshot.health.failure != nil && !store.snapshot.health.failures.isEmpty)
         // What is there can still be leased, and is acknowledged once writing works again.
         let second = try #require(try await store.leaseNext(request()))
         #expect(numbers(second) == Array(50..<100))
@@ -86,7 +86,7 @@ struct QueueCrashTests {
         await #expect(throws: QueueError.self) { try await store.setSwitch("delivery.network", "off") }
         #expect(store.snapshot.lane("main", .normal)?.ledger.acknowledged == 0)
         CrashDisk.fail(0)
-        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
+        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.health.failure == nil })
         #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == 50 })
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0))
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
@@ -255,7 +255,7 @@ struct QueueCrashTests {
     ) async throws {
         let mark = journal.marks.last { $0.operations <= place } ?? .init()
         let store = try open(fixture, .crash)
-        guard store.snapshot.recoveries == 0 else { throw Difference("the database was damaged") }
+        guard store.snapshot.health.recoveries == 0 else { throw Difference("the database was damaged") }
         let accepted = store.snapshot.lanes.reduce(0) { $0 + $1.ledger.accepted }
         let checkpoint = Int(try await store.restore().checkpoints.first?.offset ?? 0)
         guard accepted == checkpoint else {

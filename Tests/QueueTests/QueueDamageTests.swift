@@ -178,7 +178,7 @@ struct QueueDamageTests {
             "DELETE FROM delivery; UPDATE ledger SET queued = queued + 7 WHERE destination > 0")
         database.close()
         store = try fixture.open { $0.destinations = ["main", "other"] }
-        #expect(store.snapshot.recoveries == 1)
+        #expect(store.snapshot.health.recoveries == 1)
         #expect(Set(try await drain(store, "main")) == Set(0..<1_000))
         #expect(Set(try await drain(store, "other")) == Set(1_000..<2_000))
         await store.close()
@@ -216,7 +216,7 @@ struct QueueDamageTests {
             return
         }
         let again = try fixture.open()
-        #expect(again.snapshot.recoveries == 1 && again.snapshot.unknownLosses == 0)
+        #expect(again.snapshot.health.recoveries == 1 && again.snapshot.unknownLosses == 0)
         #expect(try await drain(again, "main") == Array(0..<50))
         await again.close()
     }
@@ -303,8 +303,8 @@ struct QueueDamageTests {
                 #expect(try await store.store(commit) == .stored(refused: 0), "\(name)")
                 stage = "switch"
                 try await store.setSwitch("switch.7", nil)
-                salvaged += store.snapshot.recoveries
-                #expect(store.snapshot.failure == nil, "\(name)")
+                salvaged += store.snapshot.health.recoveries
+                #expect(store.snapshot.health.failure == nil, "\(name)")
                 await store.close()
             } catch {
                 Issue.record("\(name), \(stage): \(error)")
@@ -327,7 +327,7 @@ struct QueueDamageTests {
         try other.execute("ROLLBACK")
         other.close()
         let again = try fixture.open()
-        #expect(again.snapshot.recoveries == 0)
+        #expect(again.snapshot.health.recoveries == 0)
         #expect(try await drain(again, "main") == Array(0..<50))
         await again.close()
     }
@@ -412,7 +412,7 @@ struct QueueDamageTests {
             }
             #expect(lost == [all.main - main.count, all.other - other.count], "\(name)")
         }
-        #expect(store.snapshot.failure == nil, "\(name)")
+        #expect(store.snapshot.health.failure == nil, "\(name)")
         var maker = ChunkMaker(next: 100_000)
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0), "\(name)")
         await store.close()

@@ -61,7 +61,7 @@ struct QueueFaultTests {
         #expect(try await drain(store) == Array(0..<50) + Array(100..<105) + Array(110..<115))
         #expect(store.snapshot.lane("main", .normal)?.ledger.lost == 55)
         #expect(store.snapshot.lane("other", .normal)?.ledger.lost == 50)
-        #expect(store.snapshot.storedBytes == 0 && store.snapshot.recoveries == 0)
+        #expect(store.snapshot.storedBytes == 0 && store.snapshot.health.recoveries == 0)
         await store.close()
     }
 
@@ -126,9 +126,9 @@ struct QueueFaultTests {
         try damage(path, at: (page - 1) * 4_096, 4_096)
         store = try fixture.open()
         let batch = try #require(try await store.leaseNext(request(events: 2)))
-        #expect(store.snapshot.recoveries == 0)
+        #expect(store.snapshot.health.recoveries == 0)
         #expect(await store.apps(of: batch.header.id) == ["", ""])
-        #expect(store.snapshot.recoveries == 1)
+        #expect(store.snapshot.health.recoveries == 1)
         try await store.acknowledge([batch.header.id])
         #expect(try await drain(store) == [])
         await store.close()
@@ -143,7 +143,7 @@ struct QueueFaultTests {
         await store.close()
         try damage("\(fixture.options.stateDirectory)/queue.sqlite", at: 0, 200)
         store = try fixture.open()
-        #expect(store.snapshot.recoveries == 1)
+        #expect(store.snapshot.health.recoveries == 1)
         #expect(aside(fixture).count == 1)
         #expect(fixture.log.messages.contains { $0.text == "queue database replaced" })
         _ = try await store.store(maker.commit(50, full: true))
@@ -177,7 +177,7 @@ struct QueueFaultTests {
         if ledger.accepted == 10_000 { #expect(ledger.lost == 10_000 - taken.count) }
         _ = try await store.store(maker.commit(50, full: true))
         #expect(try await drain(store).count == 50)
-        #expect(store.snapshot.failure == nil)
+        #expect(store.snapshot.health.failure == nil)
         await store.close()
     }
 
@@ -200,7 +200,7 @@ struct QueueFaultTests {
         var taken = numbers(first) + numbers(full)
         var others = request()
         others.except = [free.header.id]
-        while store.snapshot.recoveries == 0 {
+        while store.snapshot.health.recoveries == 0 {
             guard let batch = try await store.leaseNext(others) else { continue }
             taken += numbers(batch)
             _ = try await store.settle(.acknowledged(batch.header))
@@ -242,7 +242,7 @@ struct QueueFaultTests {
         // The way to the next page of the frame that the line is in the middle of.
         try damage(path, at: try #require(try offset(of: "\n15030 ", in: path)) / 4_096 * 4_096, 4)
         var taken = numbers(second)
-        while store.snapshot.recoveries == 0 {
+        while store.snapshot.health.recoveries == 0 {
             guard let batch = try await store.leaseNext(wish("second")) else { continue }
             taken += numbers(batch)
             _ = try await store.settle(.acknowledged(batch.header))
@@ -308,7 +308,7 @@ struct QueueFaultTests {
         if isReplaced { try WholeFile.replace(path + "-wal", with: [1, 2, 3], mode: 0o600) }
         for _ in 0..<3 { _ = try await store.store(maker.commit(50, full: true)) }
         #expect(fixture.log.messages.count { $0.text.contains("WAL was removed or replaced") } == 1)
-        #expect(store.snapshot.recoveries == 0 && store.snapshot.failures.isEmpty)
+        #expect(store.snapshot.health.recoveries == 0 && store.snapshot.health.failures.isEmpty)
         // What a kill leaves.
         #expect(mkdir(after.options.stateDirectory, 0o700) == 0)
         for name in ["", "-wal"] {
@@ -319,7 +319,7 @@ struct QueueFaultTests {
         _ = try await store.settle(.acknowledged(leased.header))
         await store.close()
         let again = try after.open()
-        #expect(again.snapshot.recoveries == 0)
+        #expect(again.snapshot.health.recoveries == 0)
         #expect(again.snapshot.lane("main", .normal)?.ledger.queued == 250)
         #expect(try await again.lease(leased.header.id, for: "main").map(numbers) == Array(0..<50))
         await again.close()
@@ -340,11 +340,13 @@ struct QueueFaultTests {
         #expect(try await store.store(maker.commit(50, full: true)) == .wait(.outOfReach))
         #expect(
             store.snapshot.accepting == .nothing(.outOfReach)
-                && store.snapshot.failure?.message.contains("-wal") == true)
+                && store.snapshot.health.failure?.message.contains("-wal") == true)
         reader.close()
         #expect(await eventually { store.snapshot.accepting == .all })
         _ = try await store.store(maker.commit(50, full: true))
-        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 150 && store.snapshot.recoveries == 0)
+        #expect(
+            store.snapshot.lane("main", .normal)?.ledger.queued == 150
+                && store.snapshot.health.recoveries == 0)
         await store.close()
     }
 
@@ -422,7 +424,7 @@ struct QueueMovedTests {
         try #require(rename(path, path + ".mine") == 0)
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.outOfReach))
         #expect(store.snapshot.accepting == .nothing(.outOfReach))
-        #expect(store.snapshot.failure?.message.contains("\(path) was removed or replaced") == true)
+        #expect(store.snapshot.health.failure?.message.contains("\(path) was removed or replaced") == true)
         // Another file in its place is none.
         close(open(path, O_WRONLY | O_CREAT, 0o600))
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.outOfReach))
@@ -434,7 +436,7 @@ struct QueueMovedTests {
                 store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events
             })
         try #require(rename(path + ".mine", path) == 0)
-        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
+        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.health.failure == nil })
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
         #expect(fixture.log.messages.count { $0.text == "queue cannot be written" } == 1)
         await store.close()
@@ -453,7 +455,7 @@ extension QueueMovedTests {
         // To root no mode closes a directory; a file in its place does.
         close(open(directory, O_WRONLY | O_CREAT, 0o600))
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.outOfReach))
-        let message = try #require(store.snapshot.failure?.message)
+        let message = try #require(store.snapshot.health.failure?.message)
         #expect(
             message
                 == "\(directory)/queue.sqlite cannot be looked at: Not a directory; `spoolship check` says what to do"
@@ -465,7 +467,7 @@ extension QueueMovedTests {
                 store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events
             })
         try #require(unlink(directory) == 0 && rename(directory + ".mine", directory) == 0)
-        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
+        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.health.failure == nil })
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
         await store.close()
     }
@@ -497,8 +499,8 @@ struct QueueFullDiskTests {
         var stored = 20
         while case .stored = try await store.store(maker.commit(50, size: 100, full: true)) { stored += 1 }
         #expect(store.snapshot.accepting == .nothing(.diskFull))
-        #expect(store.snapshot.failure?.code == .diskFull)
-        #expect((store.snapshot.failures[.diskFull] ?? 0) >= 1)
+        #expect(store.snapshot.health.failure?.code == .diskFull)
+        #expect((store.snapshot.health.failures[.diskFull] ?? 0) >= 1)
         var taken: [Int] = []
         while let batch = try await store.leaseNext(request()) {
             taken += numbers(batch)
@@ -509,7 +511,7 @@ struct QueueFullDiskTests {
         #expect(store.snapshot.accepting == .nothing(.diskFull))
         unlink(filler)
         #expect(await eventually { store.snapshot.accepting == .all })
-        #expect(store.snapshot.failure == nil)
+        #expect(store.snapshot.health.failure == nil)
         #expect(await store.ballast.isWhole)
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })

@@ -45,7 +45,7 @@ struct QueueMigrationTests {
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         try copyFixture("queue-schema-\(version).sqlite", to: path)
         let store = try fixture.open()
-        #expect(store.snapshot.recoveries == 0)
+        #expect(store.snapshot.health.recoveries == 0)
         let restored = try await store.restore()
         #expect(restored.checkpoints == [Checkpoint(key: [1], path: "app/a.jsonl", offset: 77, state: [9])])
         #expect(restored.memory == ["sessions": [5, 6]])
@@ -124,7 +124,7 @@ struct QueueMigrationTests {
             #expect(pwrite(file.raw, garbage, 1_024, off_t((page - 1) * 1_024)) == 1_024)
         }
         let store = try fixture.open()
-        #expect(store.snapshot.recoveries == 1)
+        #expect(store.snapshot.health.recoveries == 1)
         let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
         #expect(
             ledger.accepted == 152 && ledger.acknowledged == 100 && ledger.deadLettered == 2

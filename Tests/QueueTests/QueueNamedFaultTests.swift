@@ -47,7 +47,8 @@ struct QueueNamedFaultTests {
                     #expect(events == Array(0..<position), "WAL torn at \(cut)")
                 }
                 #expect(
-                    store.snapshot.lanes.allSatisfy { $0.ledger.balances } && store.snapshot.failure == nil)
+                    store.snapshot.lanes.allSatisfy { $0.ledger.balances }
+                        && store.snapshot.health.failure == nil)
                 positions.insert(position)
                 await store.close()
             }

@@ -31,7 +31,7 @@ struct QueueRollbackTests {
         CrashDisk.fail(EIO)
         await #expect(throws: QueueError.self) { try await store.apply(larger) }
         CrashDisk.fail(0)
-        #expect(await eventually { store.snapshot.failure == nil })
+        #expect(await eventually { store.snapshot.health.failure == nil })
         #expect(await store.bounds == bounds)
         #expect(await store.options.maxSize == 24 << 10)
         for _ in 0..<40 where store.snapshot.accepting == .all {
@@ -68,7 +68,7 @@ struct QueueRollbackTests {
         }
         #expect(said("queue is full, evicting").isEmpty)
         CrashDisk.fail(0)
-        #expect(await eventually { store.snapshot.failure == nil })
+        #expect(await eventually { store.snapshot.health.failure == nil })
         #expect(try await store.store(maker.commit(10, size: 100, full: true)) == .stored(refused: 0))
         #expect(said("queue is full, evicting").count == 1)
         _ = try await store.discardAll(reason: "purged")

@@ -30,11 +30,11 @@ struct QueueSalvageTests {
         }
         if finding == .atStart { try damage() }
         let store = try fixture.open { $0.destinations = ["main", "other"] }
-        #expect(store.snapshot.recoveries == (finding == .atStart ? 1 : 0))
+        #expect(store.snapshot.health.recoveries == (finding == .atStart ? 1 : 0))
         if finding == .whileRunning { try damage() }
         let main = try await take(25, store, "main") + take(.max, store, "main")
         let other = try await take(.max, store, "other")
-        #expect(store.snapshot.recoveries == 1 && store.snapshot.unknownLosses == 0)
+        #expect(store.snapshot.health.recoveries == 1 && store.snapshot.unknownLosses == 0)
         let lost = Set(1_450..<1_500).union(2_200..<2_250)
         #expect(main == Array(0..<4_000).filter { !lost.contains($0) })
         #expect(other == Array(1_000..<4_000).filter { !lost.contains($0) })
@@ -55,7 +55,7 @@ struct QueueSalvageTests {
         case .order: try swapRows(path, destination: 2, chunk: 31)
         }
         let store = try fixture.open { $0.destinations = ["main", "other"] }
-        #expect(store.snapshot.recoveries == 1)
+        #expect(store.snapshot.health.recoveries == 1)
         #expect(try await take(.max, store, "main") == Array(0..<4_000))
         #expect(try await take(.max, store, "other") == Array(1_000..<4_000))
         for lane in store.snapshot.lanes { #expect(lane.ledger.lost == 0) }
@@ -79,7 +79,7 @@ struct QueueSalvageTests {
         try put(map, at: 4_096, path)
         try damageHead(path)
         let store = try fixture.open { $0.destinations = ["main", "other"] }
-        #expect(store.snapshot.recoveries == 1 && store.snapshot.unknownLosses == 0)
+        #expect(store.snapshot.health.recoveries == 1 && store.snapshot.unknownLosses == 0)
         #expect(try await take(.max, store, "main") == Array(0..<4_000))
         #expect(try await take(.max, store, "other") == Array(1_000..<4_000))
         await store.close()
@@ -100,7 +100,8 @@ struct QueueSalvageTests {
             let store = try fixture.open { $0.destinations = ["main", "other"] }
             #expect(try await take(.max, store, "main") == Array(0..<4_000), "byte \(place)")
             #expect(try await take(.max, store, "other") == Array(1_000..<4_000), "byte \(place)")
-            #expect(store.snapshot.failure == nil && store.snapshot.unknownLosses == 0, "byte \(place)")
+            #expect(
+                store.snapshot.health.failure == nil && store.snapshot.unknownLosses == 0, "byte \(place)")
             await store.close()
         }
     }
@@ -132,7 +133,7 @@ struct QueueSalvageTests {
         await store.close()
         try damageHead("\(fixture.options.stateDirectory)/queue.sqlite")
         let again = try fixture.open()
-        #expect(again.snapshot.recoveries == 1)
+        #expect(again.snapshot.health.recoveries == 1)
         #expect(again.snapshot.lanes.reduce(0) { $0 + $1.ledger.lost } == 0)
         #expect(try await take(.max, again, "main").sorted() == Array(0..<150))
         await again.close()
@@ -147,7 +148,7 @@ struct QueueSalvageTests {
             path, "DELETE FROM destination WHERE name = 'other'",
             "DELETE FROM chunk WHERE id = 45")
         _ = try await take(.max, store, "main")
-        #expect(store.snapshot.recoveries == 1)
+        #expect(store.snapshot.health.recoveries == 1)
         var maker = ChunkMaker()
         _ = try await store.store(maker.commit(50, to: ["other"], full: true))
         #expect(try await take(.max, store, "other").suffix(50) == Array(0..<50)[...])

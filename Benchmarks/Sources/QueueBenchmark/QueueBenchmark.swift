@@ -139,7 +139,7 @@ func run(_ directory: String, _ plan: Plan) async throws {
         try await feed(store, plan, frames, plan.queued)
         print("filled with \(plan.queued) events in \(cpuSeconds() - before) CPU s")
     }
-    let transactions = store.snapshot.transactions
+    let transactions = store.snapshot.health.transactions
     let before = cpuSeconds()
     let written = field("/proc/self/io", "write_bytes")
     let start = SystemTime().bootTime
@@ -159,7 +159,7 @@ func run(_ directory: String, _ plan: Plan) async throws {
           CPU s: \(cpu)  wall s: \(wall)  events per CPU s: \(Int(Double(plan.events) / cpu))
           CPU us per chunk: \(cpu / Double(chunks) * 1e6)
           written per event: \(bytes / plan.events) bytes  (\(Double(bytes) / Double(chunks * plan.frame)) of the frames)
-          transactions: \(store.snapshot.transactions - transactions)
+          transactions: \(store.snapshot.health.transactions - transactions)
           RSS: \(field("/proc/self/status", "VmRSS")) KiB, anonymous: \(field("/proc/self/status", "RssAnon")) KiB
           balances: \(store.snapshot.lanes[0].ledger.balances)
         """)

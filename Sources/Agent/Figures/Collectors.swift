@@ -66,7 +66,7 @@ struct AgentCollector: MetricCollector {
             \.quarantinePurged: state.quarantine.purged, \.filesStaying: state.unkept.count,
             \.deadLetterBytes: state.deadLetters.bytes, \.deadLettersPurged: state.deadLetters.purged,
             \.queueBytes: state.storedBytes, \.queueMaxBytes: state.maxSize,
-            \.queueRecoveries: state.recoveries,
+            \.queueRecoveries: state.health.recoveries,
             \.queueUnknownLosses: state.unknownLosses,
         ])
         var discards: [String: Int] = [:]
@@ -76,10 +76,10 @@ struct AgentCollector: MetricCollector {
         // A full queue that still accepts critical events exerts no backpressure on reading as a whole.
         let isClosed = if case .nothing = state.accepting { true } else { false }
         exposition.set(\.queueBackpressure, to: isClosed)
-        let failures = state.failures.values.reduce(0, +)
-        exposition.set(\.queueCommits, by: ["ok": state.transactions, "failed": failures])
+        let failures = state.health.failures.values.reduce(0, +)
+        exposition.set(\.queueCommits, by: ["ok": state.health.transactions, "failed": failures])
         exposition.set(\.persistenceFailures, ["queue"], to: failures)
-        exposition.set(\.queueCapRefused, to: state.refusedMaxSize != nil)
+        exposition.set(\.queueCapRefused, to: state.health.refusedMaxSize != nil)
     }
 
     /// The reader's figures, and those of each journal.

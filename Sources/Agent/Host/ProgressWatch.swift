@@ -55,13 +55,13 @@ struct ProgressWatch {
     private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
         // Only commits count: other transactions of the queue, such as acknowledgements, are not progress of
         // reading.
-        let now = (bytesRead: state.spool.bytesRead, commits: state.queue.commits)
+        let now = (bytesRead: state.spool.bytesRead, commits: state.queue.health.commits)
         guard state.spool.isHeldBack, state.queue.isOpen, let before = reading, before.state == now else {
             reading = (now, boot)
             return nil
         }
         guard boot - before.since > readingPatience else { return nil }
-        guard let failure = state.queue.commitFailure else {
+        guard let failure = state.queue.health.commitFailure else {
             return "reading waits for a commit that does not end"
         }
         return "reading waits for a commit that fails again and again (\(failure.code.rawValue))"

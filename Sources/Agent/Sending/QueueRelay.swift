@@ -64,6 +64,6 @@ extension QueueSnapshot {
     /// True if the queue can store something.
     var isOpen: Bool {
         if case .nothing = accepting { return false }
-        return failure == nil
+        return health.failure == nil
     }
 }

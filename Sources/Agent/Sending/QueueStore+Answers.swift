@@ -17,10 +17,10 @@ extension QueueStore {
     nonisolated var obstacles: [String] {
         let state = snapshot
         var obstacles: [String] = []
-        if let failure = state.failure {
+        if let failure = state.health.failure {
             obstacles.append("the queue cannot be written: \(failure.message)")
         }
-        if let failure = state.commitFailure {
+        if let failure = state.health.commitFailure {
             obstacles.append("events cannot be stored, and will be tried again: \(failure.message)")
         }
         switch state.accepting {
@@ -28,7 +28,7 @@ extension QueueStore {
         // `AgentStatus`.
         case .all, .critical, .nothing(.full): break
         case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")
-        case .nothing(.notWritable) where state.failure == nil:
+        case .nothing(.notWritable) where state.health.failure == nil:
             obstacles.append("the state directory cannot be written")
         case .nothing(.walPinned):
             let reader = state.walReader ?? "a reader outside"

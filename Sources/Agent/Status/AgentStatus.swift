@@ -349,7 +349,7 @@ struct AgentStatus: Sendable {
             figures.loweredOpenFiles.map {
                 "\($0.files) files are held open at most, because the process may open \($0.limit): raise LimitNOFILE"
             },
-            state.refusedMaxSize.map {
+            state.health.refusedMaxSize.map {
                 "queue.max_size is \($0) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force"
             },
             state.unknownLosses == 0

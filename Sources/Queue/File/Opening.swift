@@ -181,37 +181,41 @@ extension QueueFile {
 }
 
 extension QueueSnapshot {
-    /// A copy of this snapshot with the counts of the store's state.
-    func with(_ state: QueueState, _ file: QueueFile?) -> QueueSnapshot {
+    /// What the queue holds by the store's state.
+    init(_ state: inout QueueState, _ file: QueueFile?, _ health: QueueHealth) {
         let figures = state.figures
-        var snapshot = self
         let configured = state.options.destinations
-        let orphans = figures.lanes.filter { !configured.contains($0.name) }
-        let ordered = configured.flatMap { name in figures.lanes.filter { $0.name == name } } + orphans
-        snapshot.lanes = ordered.map { lane in
-            LaneState(
+        let places = figures.lanes.indices
+        let orphans = places.filter { !configured.contains(figures.lanes[$0].name) }
+        let ordered =
+            configured.flatMap { name in places.filter { figures.lanes[$0].name == name } } + orphans
+        lanes = ordered.map { place in
+            let lane = figures.lanes[place]
+            // Batches in flight, or waiting for a retry, are queued as well.
+            let oldest = [lane.summary.oldestAcceptedAt, state.held.oldestAcceptance(in: place)]
+            return LaneState(
                 destination: lane.name, priority: lane.priority, isConfigured: configured.contains(lane.name),
-                summary: lane.summary, ledger: lane.ledger, oldestQueuedAt: lane.summary.oldestAcceptedAt,
+                summary: lane.summary, ledger: lane.ledger, oldestQueuedAt: oldest.compactMap { $0 }.min(),
                 deadLetters: lane.deadLetters)
         }
-        snapshot.intake = figures.totals.intake
-        snapshot.discarded = figures.discards.map { key, events in
+        intake = figures.totals.intake
+        discarded = figures.discards.map { key, events in
             let name = figures.lanes.first { $0.key == key.lane }?.name
             return Discarded(
                 destination: name, priority: key.lane.priority, reason: key.reason, events: events)
         }
-        snapshot.storedBytes = figures.totals.stored
-        snapshot.maxSize = figures.totals.maxSize
-        snapshot.fileBytes = file?.fileBytes ?? 0
-        snapshot.walBytes = file?.walBytes ?? 0
-        snapshot.deadLetters = figures.totals.deadLetters
-        snapshot.quarantine = figures.totals.quarantine
-        snapshot.unkept = figures.unkept
-        snapshot.accepting =
+        storedBytes = figures.totals.stored
+        maxSize = figures.totals.maxSize
+        fileBytes = file?.fileBytes ?? 0
+        walBytes = file?.walBytes ?? 0
+        deadLetters = figures.totals.deadLetters
+        quarantine = figures.totals.quarantine
+        unkept = figures.unkept
+        accepting =
             state.refusal.map { .nothing($0.reason) }
             ?? (state.fullEpisode?.isFullOfCritical ?? false ? .critical : .all)
-        snapshot.walReader = state.walReader
-        snapshot.unknownLosses = figures.unknownLosses
-        return snapshot
+        walReader = state.walReader
+        unknownLosses = figures.unknownLosses
+        self.health = health
     }
 }

@@ -219,7 +219,7 @@ final class QueueFile {
     func refreshOldest(
         of lane: inout Lane, lookahead: Int, isHeld: (BatchID) -> Bool = { _ in false }
     ) throws(QueueError) {
-        guard lane.oldestIsStale, lane.waitingEvents > 0 else { return }
+        guard lane.ages.isStale, lane.waitingEvents > 0 else { return }
         var oldest: (acceptedAt: Timestamp, earliest: Timestamp)?
         var byDeadlines: [DeadlineNames: Timestamp] = [:]
         var cursor: Int64?
@@ -242,14 +242,12 @@ final class QueueFile {
         if let cursor {
             lane.cursor = cursor
         }
-        lane.oldestAcceptedAt = oldest?.acceptedAt
-        lane.earliestEventTime = oldest?.earliest
         // Rows beyond the look-ahead were not read: times already known for other deadlines stay.
         if budget <= 0 {
-            byDeadlines.merge(lane.earliestByDeadlines) { found, _ in found }
+            byDeadlines.merge(lane.ages.earliestByDeadlines) { found, _ in found }
         }
-        lane.earliestByDeadlines = byDeadlines
-        lane.oldestIsStale = false
+        lane.ages.set(
+            oldestAcceptedAt: oldest?.acceptedAt, earliest: oldest?.earliest, byDeadlines: byDeadlines)
     }
 
     /// The rows of a batch in order, and their lane; nil if there is no such batch.

@@ -223,7 +223,7 @@ struct SalvageBalance {
         lane.ledger.queued = queued
         lane.queuedBytes = try target.sum("bytes", "delivery \(mine)")
         lane.deadLetters = try target.sum("1", "dead_letter \(mine)")
-        lane.forgetBatches()
+        lane.batches = BatchCounts()
         lane.isDirty = true
         return max(0, missing)
     }

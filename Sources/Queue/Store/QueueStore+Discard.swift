@@ -199,7 +199,7 @@ extension Transaction {
         var events = 0
         for (id, batch) in state.held where batch.status == .leased {
             state.held[id]?.status = .free
-            state.figures.lanes[batch.lane].freeBatches += 1
+            state.figures.lanes[batch.lane].batches.free += 1
             events += try discard(batch.rows, batch.lane, "\(reason)_in_flight")
         }
         return events
@@ -213,7 +213,7 @@ extension Transaction {
             let queued = state.figures.lanes[index].ledger.queued
             guard queued > 0 else { continue }
             discard(queued, state.figures.lanes[index].queuedBytes, index, reason)
-            state.figures.lanes[index].forgetBatches()
+            state.figures.lanes[index].batches = BatchCounts()
             discarded += queued
         }
         try tables.execute("DELETE FROM delivery")
@@ -249,7 +249,7 @@ extension Transaction {
     /// Counts events of a lane as discarded. The caller deletes their rows.
     mutating func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
         state.figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
-        state.figures.lanes[lane].oldestIsStale = true
+        state.figures.lanes[lane].ages.markStale()
         state.figures.lanes[lane].withdrawn += events
         state.figures.countDiscarded(events, of: state.figures.lanes[lane].key, reason: reason)
     }

@@ -83,7 +83,7 @@ extension Transaction {
             try tables.insert(run, in: key)
         }
         state.figures.lanes[lane].remove(\.expired, events: expired.0, bytes: expired.1)
-        state.figures.lanes[lane].oldestIsStale = true
+        state.figures.lanes[lane].ages.markStale()
         state.figures.lanes[lane].cursor = min(state.figures.lanes[lane].cursor, row.chunk)
         try dismiss(chunk: row.chunk)
     }

@@ -244,13 +244,13 @@ extension QueueStore {
                 state.held[id]?.lane = lane
                 if first.isFormed {
                     if batch.status != .free {
-                        state.figures.lanes[lane].freeBatches -= 1
+                        state.figures.lanes[lane].batches.free -= 1
                     }
                 } else {
-                    state.figures.lanes[lane].batchedEvents += batch.header.events
-                    state.figures.lanes[lane].batchedBytes += batch.header.bytes
+                    state.figures.lanes[lane].batches.events += batch.header.events
+                    state.figures.lanes[lane].batches.bytes += batch.header.bytes
                     if batch.status == .free {
-                        state.figures.lanes[lane].freeBatches += 1
+                        state.figures.lanes[lane].batches.free += 1
                     }
                 }
             } catch {
@@ -284,9 +284,9 @@ extension Transaction {
         }
         if batch.rows.first?.isFormed ?? false {
             // As `QueueFile.countFormed` would have counted it at the start.
-            state.figures.lanes[place].freeBatches += 1
-            state.figures.lanes[place].batchedEvents += batch.header.events
-            state.figures.lanes[place].batchedBytes += batch.header.bytes
+            state.figures.lanes[place].batches.free += 1
+            state.figures.lanes[place].batches.events += batch.header.events
+            state.figures.lanes[place].batches.bytes += batch.header.bytes
         }
         return (lane, batch.rows)
     }

@@ -72,7 +72,7 @@ extension QueueStore {
     /// The oldest free batch that a request allows; nil if no batch is.
     private func nextFree(_ request: LeaseRequest) throws(QueueError) -> BatchID? {
         guard request.free != .none, let lane = state.figures.lane(request.destination, request.priority),
-            state.figures.lanes[lane].freeBatches > 0
+            state.figures.lanes[lane].batches.free > 0
         else { return nil }
         let file = try opened()
         try file.database.begin()
@@ -137,7 +137,7 @@ extension QueueStore {
     public func release(_ id: BatchID) {
         guard let batch = state.held[id], batch.status == .leased else { return }
         state.held[id]?.status = .free
-        state.figures.lanes[batch.lane].freeBatches += 1
+        state.figures.lanes[batch.lane].batches.free += 1
         publish()
     }
 
@@ -218,13 +218,13 @@ extension QueueState {
     mutating func hold(_ loaded: LoadedBatch, isNew: Bool) {
         let (header, lane) = (loaded.held.header, loaded.held.lane)
         held[header.id] = loaded.held
-        figures.lanes[lane].oldestIsStale = true
+        figures.lanes[lane].ages.markStale()
         figures.lanes[lane].handedOut += header.events
         if isNew {
-            figures.lanes[lane].batchedEvents += header.events
-            figures.lanes[lane].batchedBytes += header.bytes
+            figures.lanes[lane].batches.events += header.events
+            figures.lanes[lane].batches.bytes += header.bytes
         } else {
-            figures.lanes[lane].freeBatches -= 1
+            figures.lanes[lane].batches.free -= 1
         }
     }
 }

@@ -124,14 +124,14 @@ extension Transaction {
                 deadlines: row.deadlines)
             state.figures.lanes[other].ledger.accepted += row.events
             if mayHaveBeenSent {
-                state.figures.lanes[other].batchedEvents += row.events
-                state.figures.lanes[other].batchedBytes += row.bytes
+                state.figures.lanes[other].batches.events += row.events
+                state.figures.lanes[other].batches.bytes += row.bytes
             }
             state.figures.lanes[other].cursor = min(state.figures.lanes[other].cursor, row.chunk)
         }
         if mayHaveBeenSent {
-            state.figures.lanes[other].freeBatches += 1
+            state.figures.lanes[other].batches.free += 1
         }
-        state.figures.lanes[other].oldestIsStale = true
+        state.figures.lanes[other].ages.markStale()
     }
 }

@@ -142,9 +142,9 @@ extension Transaction {
         }
         let header = state.header(id, mine, lane)
         state.held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
-        state.figures.lanes[lane].freeBatches += 1
-        state.figures.lanes[lane].batchedEvents += header.events
-        state.figures.lanes[lane].batchedBytes += header.bytes
+        state.figures.lanes[lane].batches.free += 1
+        state.figures.lanes[lane].batches.events += header.events
+        state.figures.lanes[lane].batches.bytes += header.bytes
         return header
     }
 }

@@ -252,8 +252,8 @@ extension Transaction {
                     try dismiss(chunk: row.chunk)
                 }
             }
-            state.figures.lanes[batch.lane].batchedEvents -= batch.header.events
-            state.figures.lanes[batch.lane].batchedBytes -= batch.header.bytes
+            state.figures.lanes[batch.lane].batches.events -= batch.header.events
+            state.figures.lanes[batch.lane].batches.bytes -= batch.header.bytes
             state.figures.lanes[batch.lane].remove(
                 \.acknowledged, events: batch.header.events, bytes: batch.header.bytes)
         }

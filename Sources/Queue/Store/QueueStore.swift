@@ -94,7 +94,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
     private var timers: [Timer: EventLoop.TimerID] = [:]
     /// The part of the snapshot that no transaction changes: counters since the start, and the present
     /// failure.
-    var health = QueueSnapshot()
+    var health = QueueHealth()
 
     /// Opens the queue, or creates it. Blocks the calling thread while it reads the disk.
     ///
@@ -145,7 +145,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         self.time = time
         self.log = log
         self.observer = observer
-        published = Mutex(health.with(state, opened.file))
+        published = Mutex(QueueSnapshot(&state, opened.file, health))
     }
 
     /// What the queue holds at present; callable from any thread, without waiting for the store.
@@ -232,12 +232,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
     func publish() {
         isPublishing = false
         refreshOldest()
-        var snapshot = health.with(state, file)
-        for (index, lane) in state.figures.lanes.enumerated() {
-            if let acceptedAt = state.held.oldestAcceptance(in: index) {
-                snapshot.note(queuedAt: acceptedAt, to: lane.name, lane.priority)
-            }
-        }
+        let snapshot = QueueSnapshot(&state, file, health)
         published.withLock { $0 = snapshot }
         observer(snapshot)
     }
@@ -246,7 +241,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
     private func refreshOldest() {
         guard let file else { return }
         let held = state.held
-        for index in state.figures.lanes.indices where state.figures.lanes[index].oldestIsStale {
+        for index in state.figures.lanes.indices where state.figures.lanes[index].ages.isStale {
             do throws(QueueError) {
                 try file.refreshOldest(
                     of: &state.figures.lanes[index], lookahead: state.options.eventTimeLookahead

@@ -126,7 +126,7 @@ extension QueueState {
     /// The lane's oldest or newest free batch: one that was given back, made by a settlement, or formed
     /// before this start.
     func nextFree(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> BatchID? {
-        guard figures.lanes[lane].freeBatches > 0 else { return nil }
+        guard figures.lanes[lane].batches.free > 0 else { return nil }
         let isNewest = request.free == .newest
         var heldFree = 0
         var next: (chunk: Int64, first: Int, id: BatchID)?
@@ -143,7 +143,7 @@ extension QueueState {
             }
         }
         // All free batches are known: no formed batch from before this start is left in the table.
-        guard figures.lanes[lane].freeBatches > heldFree else { return next?.id }
+        guard figures.lanes[lane].batches.free > heldFree else { return next?.id }
         let order = isNewest ? "chunk DESC, first DESC" : "chunk, first"
         let formed = try file.statement(
             "SELECT chunk, first, batch FROM delivery INDEXED BY delivery_formed "

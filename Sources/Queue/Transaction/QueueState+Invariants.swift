@@ -51,8 +51,8 @@ extension QueueState {
     private func brokenByHeld() -> String? {
         for index in figures.lanes.indices {
             let mine = held.values.filter { $0.lane == index }
-            guard mine.reduce(0, { $0 + $1.header.events }) <= figures.lanes[index].batchedEvents,
-                mine.count(where: { $0.status == .free }) <= figures.lanes[index].freeBatches
+            guard mine.reduce(0, { $0 + $1.header.events }) <= figures.lanes[index].batches.events,
+                mine.count(where: { $0.status == .free }) <= figures.lanes[index].batches.free
             else { return "5: held batches are not counted in \(figures.lanes[index].name)" }
         }
         let leaving = held.values.count { $0.status == .acknowledged }
@@ -70,7 +70,8 @@ extension Lane {
         guard ledger.imbalance == old?.ledger.imbalance ?? 0 else {
             return "1: the ledger does not balance: \(ledger)"
         }
-        guard min(ledger.queued, queuedBytes, batchedEvents, batchedBytes, freeBatches, deadLetters) >= 0
+        guard
+            min(ledger.queued, queuedBytes, batches.events, batches.bytes, batches.free, deadLetters) >= 0
         else {
             return "2: a count is negative: \(self)"
         }

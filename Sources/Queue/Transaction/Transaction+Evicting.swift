@@ -139,7 +139,7 @@ extension Transaction {
         noteEvicted(row.events - rest.events)
         state.figures.lanes[lane].remove(
             \.evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
-        state.figures.lanes[lane].oldestIsStale = true
+        state.figures.lanes[lane].ages.markStale()
     }
 
     /// Compresses lines again as a chunk's frame.

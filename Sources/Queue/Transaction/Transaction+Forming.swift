@@ -189,14 +189,14 @@ extension Transaction {
     private mutating func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int) throws(QueueError)
     {
         let destination = state.figures.lanes[lane].destination
-        let events = max(state.figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
-        let bytes = max(state.figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
+        let events = max(state.figures.lanes[lane].leaseLimits.events, row.events, request?.maxEvents ?? 0)
+        let bytes = max(state.figures.lanes[lane].leaseLimits.bytes, row.bytes, request?.maxBytes ?? 0)
         try tables.run(
             "UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?", events, bytes,
             destination)
         for index in state.figures.lanes.indices where state.figures.lanes[index].destination == destination {
-            state.figures.lanes[index].leaseEvents = events
-            state.figures.lanes[index].leaseBytes = bytes
+            state.figures.lanes[index].leaseLimits.events = events
+            state.figures.lanes[index].leaseLimits.bytes = bytes
         }
     }
 }

@@ -35,16 +35,16 @@ extension Transaction {
     /// Ends the batch that these rows are in, if any. Its events count as waiting until the caller
     /// removes them.
     mutating func leaveBatch(_ rows: [DeliveryRow], _ lane: Int) {
-        state.figures.lanes[lane].oldestIsStale = true
+        state.figures.lanes[lane].ages.markStale()
         guard let first = rows.first, let id = first.batch, first.isFormed || state.held[id] != nil else {
             return
         }
         if state.held[id].map({ $0.status == .free }) ?? true {
-            state.figures.lanes[lane].freeBatches -= 1
+            state.figures.lanes[lane].batches.free -= 1
         }
         state.held[id] = nil
-        state.figures.lanes[lane].batchedEvents -= rows.reduce(0) { $0 + $1.events }
-        state.figures.lanes[lane].batchedBytes -= rows.reduce(0) { $0 + $1.bytes }
+        state.figures.lanes[lane].batches.events -= rows.reduce(0) { $0 + $1.events }
+        state.figures.lanes[lane].batches.bytes -= rows.reduce(0) { $0 + $1.bytes }
     }
 
     /// Gives up a chunk whose frame is damaged, for all destinations. Batches that had a part of it are
