@@ -1,5 +1,6 @@
 internal import Agent
 internal import Configuration
+internal import Model
 
 /// A command: its name, its help, its options and its action. Help, completions and manual pages are made
 /// from the same fields, so they cannot differ from what is parsed.
@@ -77,45 +78,11 @@ struct Command: Sendable {
         command.asksAgent = true
         return command
     }
-}
 
-/// A command line that was parsed, as the command's action gets it. Extensions add what several commands
-/// share.
-struct Invocation: Sendable {
-    /// Where the package installs the configuration. Only the service's own configuration is here, so `check`
-    /// looks at the service's unit only for this path.
-    static let defaultConfiguration = "/etc/spoolship/spoolship.toml"
-
-    /// The words after the command that are not options or their values.
-    let arguments: [String]
-    /// The values of the options by their long names. An option without a value has an empty string for each
-    /// time it was given.
-    let options: [String: [String]]
-    /// Where the command prints.
-    let console: Console
-    /// The command line without the program's name, for a message that tells the user what to run as root.
-    var words: [String] = []
-    /// Whether the process may become another user for good; see `CommandLineTool.ownsProcess`.
-    var ownsProcess = false
-
-    /// Whether the option was given.
-    func has(_ option: String) -> Bool { options[option] != nil }
-
-    /// The value of an option, the last one if it was given several times; nil if it was not given.
-    func value(_ option: String) -> String? { options[option]?.last }
-
-    /// All values of an option, in the order given; empty if it was not given.
-    func values(_ option: String) -> [String] { options[option] ?? [] }
-
-    /// The path of the configuration: `--config` or the default.
-    var configurationPath: String { value("config") ?? Invocation.defaultConfiguration }
-
-    /// Reads the configuration with its rules. Warnings are printed to standard error; an error ends the
-    /// command with code 78.
-    func loadSettings() throws(ConfigurationError) -> LoadedSettings {
-        let loaded = try Settings.loadWithRules(path: configurationPath)
-        // Notes about old keys are for `check`.
-        for warning in loaded.warnings where warning.severity != .note { console.printError(warning.text) }
-        return loaded
+    /// The action of a command that sends one request and prints nothing.
+    static func asking(
+        _ method: String, _ path: String, body: @escaping @Sendable (Invocation) throws -> JSONValue?
+    ) -> @Sendable (Invocation) throws -> Void {
+        { invocation in _ = try invocation.ask(method, path, body: try body(invocation)) }
     }
 }

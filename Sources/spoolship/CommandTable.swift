@@ -5,16 +5,22 @@ internal import Configuration
 enum CommandTable {
     /// Every command of the program. The completions and manual pages of the package are made from it.
     static let all: [Command] =
-        [.run, .check, .track, .appAdd, .appList]
-        + (agentCommands + Command.records + Command.containers).map(\.asking) + Command.containerTools + [
-            .containerCheck, .containerTest, .privacyProve, .receive, .diagnose, .version, .help,
+        [RunCommand.run, CheckCommand.check, TrackCommand.track, AppCommands.appAdd, AppCommands.appList]
+        + (agentCommands + RecordCommands.records + ContainerCommands.containers).map(\.asking)
+        + ContainerCommands.containerTools + [
+            ContainerTestCommand.containerCheck, ContainerTestCommand.containerTest,
+            PrivacyCommand.privacyProve, ReceiveCommand.receive, DiagnoseCommand.diagnose,
+            VersionCommand.version, HelpCommand.help,
         ]
 
     /// Commands that ask a running agent and have no family of their own.
     private static let agentCommands: [Command] = [
-        .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff,
-        .networkChanged,
-        .logLevel, .enable, .disable, .sessionStart, .countrySet, .countryClear, .reload, .tap,
+        StatusCommand.status, TopCommand.top, SendingCommands.dispatch, SendingCommands.interval,
+        SendingCommands.drain, SendingCommands.pause, SendingCommands.resume,
+        SendingCommands.networkOn, SendingCommands.networkOff, SendingCommands.networkChanged,
+        AgentCommands.logLevel, AgentCommands.enable, AgentCommands.disable,
+        AgentCommands.sessionStart, AgentCommands.countrySet, AgentCommands.countryClear,
+        AgentCommands.reload, TapCommand.tap,
     ]
 
     /// The error for words that name no command (64). It suggests the nearest command; if the first word is

@@ -113,6 +113,33 @@ extension Invocation {
         if let failure { throw failure }
     }
 
+    /// The agent's status report.
+    ///
+    /// - Parameters:
+    ///   - words: the text that it includes: `screen`, `destination` or `apps`; nil for none.
+    ///   - destination: the destination that the text is about.
+    /// - Throws: `CommandFailure` as `ask`, and 69 if the answer is not a status report.
+    func status(in words: String? = nil, of destination: String? = nil) throws(CommandFailure) -> JSONValue {
+        var query: [(String, String)] = []
+        if let words {
+            query.append(("text", words))
+        }
+        // The agent marks styles with this process's key, and `Console` turns the marks into escape
+        // sequences: the agent cannot send any by itself.
+        if words != nil, console.hasColour {
+            query.append(("styles", Console.marks.key))
+        }
+        if let destination {
+            query.append(("destination", destination))
+        }
+        let status = try ask("GET", "/v1/status", query: query)
+        guard status["ready"] != nil, words == nil || status["text"] != nil else {
+            throw CommandFailure(
+                .unreachable, "the agent's answer is not a status report; is it another version?")
+        }
+        return status
+    }
+
     /// The failure that an agent's refusal means. The agent's code and status decide the exit code.
     ///
     /// - Parameter json: the answer's body: `{"error": {"code", "status", "message"}}`.

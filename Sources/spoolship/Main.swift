@@ -12,8 +12,9 @@
 //    quarantine also work without an agent, on the queue's file, as the agent's user.
 //
 //  The parts:
-//  - `CommandLineTool.swift`, `Command.swift`, `CommandTable.swift`, `ArgumentParser.swift`,
-//    `HelpText.swift`: one table of commands drives parsing, help, suggestions, completions and manual pages.
+//  - `CommandLineTool.swift`, `Command.swift`, `Invocation.swift`, `CommandTable.swift`,
+//    `ArgumentParser.swift`, `HelpText.swift`: one table of commands drives parsing, help, suggestions,
+//    completions and manual pages.
 //    To add a command, write one file in `Commands/` and one entry in the table.
 //  - `Commands/`: one file for each command or family. What a command does happens in the modules; here its
 //    options are read and its result is printed.

@@ -6,7 +6,7 @@ import Testing
 @Suite("receive")
 struct ReceiveCommandTests {
     private func program(_ words: [String]) throws -> ReceiveProgram {
-        let command = Command.receive
+        let command = ReceiveCommand.receive
         let parsed = try ArgumentParser(command: command).parse(words)
         return try ReceiveProgram(
             Invocation(arguments: parsed.arguments, options: parsed.options, console: KeptConsole().console())

@@ -3,11 +3,11 @@ internal import Glibc
 internal import Model
 
 /// Commands that change the agent as a whole.
-extension Command {
+enum AgentCommands {
     /// Turns collection on again. What was deleted by `disable` does not come back.
     static let enable = Command(
         name: "enable", summary: "turns collection on; survives restarts",
-        run: asking("PUT", "/v1/collection") { _ in ["enabled": true] })
+        run: Command.asking("PUT", "/v1/collection") { _ in ["enabled": true] })
 
     /// Turns collection off and deletes what is queued, after a question.
     static let disable = Command(
@@ -20,7 +20,7 @@ extension Command {
             are. Sessions and data layers stay in either case: they are needed when collection is turned on \
             again, and `erase` removes single values from them.
             """,
-        options: [.yes, Option("all", "delete dead letters and quarantined lines, too")]
+        options: [.yes, Command.Option("all", "delete dead letters and quarantined lines, too")]
     ) { invocation in
         // The counts are needed for the question, and for the hints after the change.
         let status = try invocation.status()
@@ -68,7 +68,7 @@ extension Command {
     /// Starts a session by hand. With automatic sessions it changes nothing, and the agent's message says so.
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
-        options: [Option("app APP", "the session's app; default default")]
+        options: [Command.Option("app APP", "the session's app; default default")]
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/session", body: invocation.body("app"))
         if let message = answer["message"]?.string {
@@ -79,12 +79,13 @@ extension Command {
     /// Sets the country of all events until it is cleared.
     static let countrySet = Command(
         name: "country set", summary: "overrides the country code of events", arguments: "CC",
-        argumentCount: 1...1, run: asking("PUT", "/v1/country") { ["code": .string($0.arguments[0])] })
+        argumentCount: 1...1, run: Command.asking("PUT", "/v1/country") { ["code": .string($0.arguments[0])] }
+    )
 
     /// Ends `country set`: rules and settings decide again.
     static let countryClear = Command(
         name: "country clear", summary: "ends the override",
-        run: asking("PUT", "/v1/country") { _ in ["code": .null] })
+        run: Command.asking("PUT", "/v1/country") { _ in ["code": .null] })
 
     /// Changes the log level of the running agent only, so that a level for debugging does not stay after a
     /// restart.
@@ -93,7 +94,7 @@ extension Command {
         arguments: "LEVEL",
         argumentCount: 1...1, choices: ["error", "warning", "info", "debug", "verbose", "default"],
         details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one.",
-        run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
+        run: Command.asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
 
     /// Makes the agent reread its configuration. The answer names what needs a restart, because such changes
     /// would otherwise be believed to be in force.
@@ -143,19 +144,4 @@ extension Command {
 extension Command.Option {
     /// Answers the question of `confirm` beforehand.
     static let yes = Command.Option("yes", letter: "y", "do not ask")
-}
-
-extension Invocation {
-    /// Asks the person at the terminal for confirmation, unless `--yes` is given.
-    ///
-    /// - Throws: `CommandFailure` with code 1 when the answer is not yes, and 64 when standard input is not a
-    ///   terminal.
-    func confirm(_ what: String) throws(CommandFailure) {
-        if has("yes") { return }
-        guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): confirm with --yes") }
-        try console.write("\(what). Go on? [y/N] ")
-        guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
-            throw CommandFailure(.negative, "nothing was changed")
-        }
-    }
 }

@@ -6,7 +6,7 @@ internal import Model
 
 /// Commands for the apps' directories in the spool. They need no running agent, which finds new directories
 /// by itself.
-extension Command {
+enum AppCommands {
     /// Makes an app's directory with the one combination of owner, group, mode and access control list that
     /// keeps apps apart. By hand it takes four commands, and a forgotten one shows only when the agent cannot
     /// read.
@@ -19,7 +19,7 @@ extension Command {
 
             Run again, it corrects mode and access control list; a directory of another user is not touched.
             """,
-        options: [Option("user USER", "who writes there; default the user with the app's name")]
+        options: [Command.Option("user USER", "who writes there; default the user with the app's name")]
     ) { invocation in
         let spool = try invocation.loadSettings().settings.spool.directory
         let app = try AppDirectory(invocation.arguments[0], in: spool, user: invocation.value("user"))

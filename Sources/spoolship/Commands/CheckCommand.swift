@@ -4,7 +4,7 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-extension Command {
+enum CheckCommand {
     /// Rehearses a start. A configuration that `check` calls good must start; one that a start refuses must
     /// be a mistake here.
     static let check = Command(
@@ -35,12 +35,13 @@ extension Command {
             --print prints the settings in force, each with its origin; secrets are masked.
             """,
         options: [
-            Option("connect", "also open a connection to each destination"),
-            Option("send", "with --connect: also send each destination a test event, and show the answer"),
-            Option("sample FILE", "show how each line of a file would be read"),
-            Option("print", "print the effective configuration, with the origin of each value"),
-            Option("user USER", "the agent's user, for root; default spoolship"),
-            Option("text-only", "check only the text, not this machine: for another machine's files"),
+            Command.Option("connect", "also open a connection to each destination"),
+            Command.Option(
+                "send", "with --connect: also send each destination a test event, and show the answer"),
+            Command.Option("sample FILE", "show how each line of a file would be read"),
+            Command.Option("print", "print the effective configuration, with the origin of each value"),
+            Command.Option("user USER", "the agent's user, for root; default spoolship"),
+            Command.Option("text-only", "check only the text, not this machine: for another machine's files"),
             .json,
         ]
     ) { invocation in
@@ -71,12 +72,6 @@ extension Command {
         }
         try invocation.show(report.json.adding("rules", rules.json), or: report.text + rules.text)
     }
-}
-
-extension Invocation {
-    /// What the service gives the agent and takes from it. Only for the default configuration, because the
-    /// service does not start the agent with another one.
-    var unit: UnitSandbox? { configurationPath == Invocation.defaultConfiguration ? UnitSandbox() : nil }
 }
 
 /// The result of `check`, collected first and printed afterwards, so that text and JSON have the same.

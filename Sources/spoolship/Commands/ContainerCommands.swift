@@ -5,15 +5,15 @@ internal import Model
 
 /// Commands about remotely managed containers. `container test` and `container check`, which explain a
 /// document, are in `ContainerTestCommand`.
-extension Command {
+enum ContainerCommands {
     /// The commands that ask the agent.
     static let containers: [Command] = [
-        .containerList, .containerShow, .containerGet, .containerRefresh, .containerWatch, .containerExport,
-        .containerPreview,
+        containerList, containerShow, containerGet, containerRefresh, containerWatch, containerExport,
+        containerPreview,
     ]
 
     /// The commands for authors of containers, which need no agent.
-    static let containerTools: [Command] = [.containerKeygen, .containerSign]
+    static let containerTools: [Command] = [containerKeygen, containerSign]
 
     /// One line for each container, with what an operator looks for first: which version is in force, and
     /// from which source.
@@ -45,10 +45,10 @@ extension Command {
             containers have the key, the last one in the configuration counts.
             """,
         options: [
-            Option(
+            Command.Option(
                 "type TYPE", choices: ["string", "integer", "double", "boolean"],
                 "string (default), integer, double or boolean"),
-            Option("container ID", "only of this container"), .json,
+            Command.Option("container ID", "only of this container"), .json,
         ]
     ) { invocation in
         let options = ["type", "container"].compactMap { name in invocation.value(name).map { (name, $0) } }
@@ -89,7 +89,7 @@ extension Command {
         name: "container watch", summary: "prints events of containers as JSON lines, until Ctrl-C",
         details:
             "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, expiry.",
-        options: [Option("count N", letter: "n", "exit after N")]
+        options: [Command.Option("count N", letter: "n", "exit after N")]
     ) { invocation in
         // How many lines are still to be printed; nil for no limit.
         var left = try invocation.number("count")
@@ -110,7 +110,7 @@ extension Command {
             named in default_file. `-` writes the document to standard output instead. During a preview it is the \
             draft, and the command says so on standard error.
             """,
-        options: [Option("directory DIRECTORY", "where to write it; - for standard output")]
+        options: [Command.Option("directory DIRECTORY", "where to write it; - for standard output")]
     ) { invocation in
         let id = invocation.arguments[0]
         let document = try invocation.answer("GET", "/v1/containers/\(id)/document").body
@@ -124,7 +124,7 @@ extension Command {
                     + " published document")
         }
         guard directory != "-" else { return try invocation.console.write(bytes: document) }
-        try Invocation.replace("\(directory)/\(id)", with: document, mode: 0o644)
+        try NamedFile.replace("\(directory)/\(id)", with: document, mode: 0o644)
         try invocation.console.print("\(directory)/\(id)")
     }
 
@@ -140,9 +140,9 @@ extension Command {
             if FILE is not a container document, with 1 if it is for another container, with 75 if LINK cannot be fetched.
             """,
         options: [
-            Option("end", "end the preview of container ID, or of all"),
-            Option("ttl DURATION", "how long it is in force; default 30m, at most 1d"),
-            Option("container ID", "the container that it must be for"),
+            Command.Option("end", "end the preview of container ID, or of all"),
+            Command.Option("ttl DURATION", "how long it is in force; default 30m, at most 1d"),
+            Command.Option("container ID", "the container that it must be for"),
         ]
     ) { invocation in
         if invocation.has("end") {
@@ -156,7 +156,7 @@ extension Command {
         }
         // A link is passed on: the agent fetches the draft itself, with the container's certificates.
         let isLink = file.hasPrefix("https://") || file.hasPrefix("http://")
-        let content = isLink ? Array(file.utf8) : try Invocation.contents(of: file)
+        let content = isLink ? Array(file.utf8) : try NamedFile.contents(of: file)
         guard let text = String(validating: content, as: UTF8.self) else {
             throw CommandFailure(.badData, "\(file) is not a container document: it is not UTF-8")
         }
@@ -181,7 +181,7 @@ extension Command {
             FILE gets the private key (PEM, mode 0600) and must not exist. Put the printed public key into public_key \
             of the agents' configuration. Keep the file off the servers that agents run on.
             """,
-        options: [Option("public", "do not make a key: print the public key of FILE")]
+        options: [Command.Option("public", "do not make a key: print the public key of FILE")]
     ) { invocation in
         let path = invocation.arguments[0]
         let key: SigningKey
@@ -217,11 +217,11 @@ extension Command {
             it.
             """,
         options: [
-            Option("key KEY", letter: "k", repeats: true, "a private key's file; may be given twice"),
-            Option("output FILE", letter: "o", "where to write; default standard output"),
-            Option("preview", "sign a draft, for previews only"),
-            Option("after FILE|URL", "the published document; the version must be higher"),
-            Option("ca-file FILE", "certificates to trust for --after URL; default the system's"),
+            Command.Option("key KEY", letter: "k", repeats: true, "a private key's file; may be given twice"),
+            Command.Option("output FILE", letter: "o", "where to write; default standard output"),
+            Command.Option("preview", "sign a draft, for previews only"),
+            Command.Option("after FILE|URL", "the published document; the version must be higher"),
+            Command.Option("ca-file FILE", "certificates to trust for --after URL; default the system's"),
         ]
     ) { invocation in
         let file = invocation.arguments[0]
@@ -230,14 +230,14 @@ extension Command {
         guard !invocation.values("key").isEmpty else {
             throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
         }
-        let content = try Invocation.contents(of: file)
+        let content = try NamedFile.contents(of: file)
         // Otherwise the old signature line would be signed as the beginning of the document, which agents
         // cannot read.
         guard SignedDocument.purpose(of: content) == nil else {
             throw bad(" is signed already; sign the document, which `tail -n +2 \(file)` prints")
         }
-        let agent = try invocation.trialAgent()
-        guard !invocation.review(content, file, for: agent) else { throw bad(" is not signed") }
+        let agent = try TrialAgent(invocation)
+        guard !agent.review(content, file, on: invocation.console) else { throw bad(" is not signed") }
         let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
         // A warning only: a document for a short campaign is meant to expire.
         let now = SystemTime().wallTime
@@ -254,7 +254,7 @@ extension Command {
             }
         }
         if let published = invocation.value("after") {
-            let bytes = SignedDocument.document(in: try invocation.published(published))
+            let bytes = SignedDocument.document(in: try NamedFile.published(published, invocation))
             let old = try orFail(.badData, about: file, try ContainerDocument(reading: bytes))
             guard old.id == document.id else {
                 throw bad(": \(published) is the container \(old.id), not \(document.id)")
@@ -278,9 +278,47 @@ extension Command {
             throw bad(" is too large: signed, at most \(SignedDocument.largest) bytes")
         }
         if let output = invocation.value("output") {
-            try Invocation.replace(output, with: signed.bytes, mode: 0o644)
+            try NamedFile.replace(output, with: signed.bytes, mode: 0o644)
         } else {
             try invocation.console.write(bytes: signed.bytes)
         }
+    }
+
+    /// The line of a container for `container list`.
+    ///
+    /// - Parameters:
+    ///   - container: the agent's description of it.
+    ///   - now: the time, for ages and remaining times.
+    private static func line(_ container: JSONValue, now: Timestamp) -> String {
+        let id = container["id"]?.string ?? "?"
+        let version = container["version"]?.integer.map { "version \($0)" } ?? "empty"
+        // A time of the description; nil if the container does not have it.
+        func time(_ key: String) -> Timestamp? {
+            container[key]?.integer.map { Timestamp(milliseconds: Int64($0)) }
+        }
+        var parts = [version, container["open"] == false ? "opening" : container["source"]?.string ?? "?"]
+        if let confirmed = time("confirmed_ms") {
+            parts.append("confirmed \(HumanText.duration(now - confirmed)) ago")
+        }
+        if let later = container["held_back_version"]?.integer {
+            parts.append("version \(later) is for others first")
+        }
+        if container["fresh"] == false {
+            parts.append("stale")
+        }
+        if let end = time("preview_ends_ms") {
+            parts.append("preview ends in \(HumanText.duration(end - now))")
+        }
+        if let end = time("expires_ms") {
+            parts.append("expires in \(HumanText.duration(end - now))")
+        }
+        var text = "\(id): \(parts.joined(separator: ", "))"
+        if let problem = container["problem"]?.string {
+            text += "; \(problem)"
+        }
+        for refusal in container["settings_refused"]?.members ?? [] {
+            text += "\n  refused: \(refusal.value.string ?? refusal.key)"
+        }
+        return text
     }
 }

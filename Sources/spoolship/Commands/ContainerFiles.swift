@@ -5,46 +5,6 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-extension Command {
-    /// The line of a container for `container list`.
-    ///
-    /// - Parameters:
-    ///   - container: the agent's description of it.
-    ///   - now: the time, for ages and remaining times.
-    static func line(_ container: JSONValue, now: Timestamp) -> String {
-        let id = container["id"]?.string ?? "?"
-        let version = container["version"]?.integer.map { "version \($0)" } ?? "empty"
-        // A time of the description; nil if the container does not have it.
-        func time(_ key: String) -> Timestamp? {
-            container[key]?.integer.map { Timestamp(milliseconds: Int64($0)) }
-        }
-        var parts = [version, container["open"] == false ? "opening" : container["source"]?.string ?? "?"]
-        if let confirmed = time("confirmed_ms") {
-            parts.append("confirmed \(HumanText.duration(now - confirmed)) ago")
-        }
-        if let later = container["held_back_version"]?.integer {
-            parts.append("version \(later) is for others first")
-        }
-        if container["fresh"] == false {
-            parts.append("stale")
-        }
-        if let end = time("preview_ends_ms") {
-            parts.append("preview ends in \(HumanText.duration(end - now))")
-        }
-        if let end = time("expires_ms") {
-            parts.append("expires in \(HumanText.duration(end - now))")
-        }
-        var text = "\(id): \(parts.joined(separator: ", "))"
-        if let problem = container["problem"]?.string {
-            text += "; \(problem)"
-        }
-        for refusal in container["settings_refused"]?.members ?? [] {
-            text += "\n  refused: \(refusal.value.string ?? refusal.key)"
-        }
-        return text
-    }
-}
-
 extension CommandFailure {
     /// The failure that an error of signing means.
     init(_ error: SigningError) {
@@ -60,21 +20,19 @@ extension CommandFailure {
     }
 }
 
-extension Invocation {
-    /// A request's body with the first argument as `id`; empty without an argument.
-    var bodyOfID: JSONValue { body(and: ["id": arguments.first.map(JSONValue.string)]) }
-
+/// Files that command lines name.
+enum NamedFile {
     /// The published document at a URL, or in a file.
     ///
     /// - Throws: `CommandFailure` with code 75 if it cannot be fetched, otherwise as `contents`.
-    func published(_ place: String) throws(CommandFailure) -> [UInt8] {
+    static func published(_ place: String, _ invocation: Invocation) throws(CommandFailure) -> [UInt8] {
         guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
-            return try Invocation.contents(of: place)
+            return try contents(of: place)
         }
         return try orFail(
             .temporaryFailure, about: place,
             try PublishedDocument.fetch(
-                from: place, caFile: value("ca-file"), largest: SignedDocument.largest,
+                from: place, caFile: invocation.value("ca-file"), largest: SignedDocument.largest,
                 userAgent: "spoolship/\(Build.version)"))
     }
 

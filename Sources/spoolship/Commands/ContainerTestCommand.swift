@@ -5,7 +5,7 @@ internal import EventLoops
 internal import Events
 internal import Model
 
-extension Command {
+enum ContainerTestCommand {
     static let containerTest = Command(
         name: "container test", summary: "runs a document's tests, and shows its effect on recorded events",
         arguments: "FILE", argumentCount: 1...1,
@@ -21,15 +21,34 @@ extension Command {
             is not an event, 74 if a file cannot be read.
             """,
         options: [
-            Option("events FILE", "recorded events to show"),
-            Option(
+            Command.Option("events FILE", "recorded events to show"),
+            Command.Option(
                 "host NAME", repeats: true,
                 "the machine's name, for rollouts; with several, the first is used and the share of each is shown"
             ),
-            Option("app APP", "the app of the recorded events; default their own, else default"),
+            Command.Option("app APP", "the app of the recorded events; default their own, else default"),
             .json,
         ]
     ) { try ContainerTest(invocation: $0).run() }
+
+    static let containerCheck = Command(
+        name: "container check",
+        summary: "reports mistakes and weaknesses of a document, with line and column",
+        arguments: "FILE", argumentCount: 1...1,
+        details: """
+            Several mistakes at once; then unused rules, tags that can never act, copies of what a later tag removes, \
+            hashes with a salt. With --config also unknown destinations and functions that may not be called. \
+            `container test` and `container sign` check the same.
+
+            Exits with 0 if nothing is wrong, with 65 if agents would refuse the document or it does not do what it \
+            says.
+            """
+    ) { invocation in
+        let path = invocation.arguments[0]
+        let bytes = SignedDocument.document(in: try NamedFile.contents(of: path, atMost: 2 << 20))
+        try invocation.end(
+            try TrialAgent(invocation).review(bytes, path, on: invocation.console) ? .badData : .success)
+    }
 }
 
 /// One run of `container test`. Its parts are in the order in which they are printed.
@@ -39,7 +58,7 @@ private struct ContainerTest {
     /// The time of the run, the same for all events.
     private let now = SystemTime().wallTime
     /// What is known of the agent.
-    private let agent: Invocation.TrialAgent
+    private let agent: TrialAgent
     /// The app of the recorded events; nil for their own.
     private let app: String?
     /// Keeps numbers of events as they were written.
@@ -47,7 +66,7 @@ private struct ContainerTest {
 
     init(invocation: Invocation) throws(CommandFailure) {
         self.invocation = invocation
-        agent = try invocation.trialAgent()
+        agent = try TrialAgent(invocation)
         app = try invocation.app()
     }
 
@@ -75,8 +94,8 @@ private struct ContainerTest {
         let path = invocation.arguments[0]
         // A signature is not checked: nothing is put in force here. Up to 2 MiB are read, which is more than
         // a document may have, so that the message names the real limit.
-        let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
-        guard !invocation.review(bytes, path, for: agent) else {
+        let bytes = SignedDocument.document(in: try NamedFile.contents(of: path, atMost: 2 << 20))
+        guard !agent.review(bytes, path, on: invocation.console) else {
             throw CommandFailure(.badData, "\(path) cannot be used")
         }
         return try orFail(.badData, about: path, try ContainerDocument(reading: bytes))
@@ -150,7 +169,7 @@ private struct ContainerTest {
             .badData, try ContainerTrials(document, facts: agent.facts, events: agent.events, now: now))
         var shown: [JSONValue] = []
         var hasRefused = false
-        let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
+        let lines = try NamedFile.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
         for (index, line) in lines.enumerated() where line.contains(where: { $0 > 0x20 }) {
             // The app that the recorded event has, if the option does not name one.
             let said = try? JSONValue(parsing: Array(line))
@@ -273,46 +292,29 @@ private struct ContainerTest {
     }
 }
 
-extension Command {
-    static let containerCheck = Command(
-        name: "container check",
-        summary: "reports mistakes and weaknesses of a document, with line and column",
-        arguments: "FILE", argumentCount: 1...1,
-        details: """
-            Several mistakes at once; then unused rules, tags that can never act, copies of what a later tag removes, \
-            hashes with a salt. With --config also unknown destinations and functions that may not be called. \
-            `container test` and `container sign` check the same.
+/// What is known of the agent that a document is tried for. Settings are used only with `--config`, because a
+/// document is for many machines, and this one's configuration need not be typical.
+struct TrialAgent {
+    let settings: Settings?
+    let facts: AgentFacts
+    let events: EventOptions
 
-            Exits with 0 if nothing is wrong, with 65 if agents would refuse the document or it does not do what it \
-            says.
-            """
-    ) { invocation in
-        let path = invocation.arguments[0]
-        let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
-        try invocation.end(
-            invocation.review(bytes, path, for: try invocation.trialAgent()) ? .badData : .success)
-    }
-}
-
-extension Invocation {
-    /// What is known of the agent that a document is tried for. Settings are used only with `--config`,
-    /// because a document is for many machines, and this one's configuration need not be typical.
-    typealias TrialAgent = (settings: Settings?, facts: AgentFacts, events: EventOptions)
-
-    /// Reads what is known of the agent from the options; throws with code 78 if `--config` names a
-    /// configuration with mistakes.
-    func trialAgent() throws(CommandFailure) -> TrialAgent {
-        let settings = has("config") ? try orFail(.configuration, try loadSettings().settings) : nil
-        var facts = AgentFacts(hostName: values("host").first)
+    /// Reads what is known from the options; throws with code 78 if `--config` names a configuration with
+    /// mistakes.
+    init(_ invocation: Invocation) throws(CommandFailure) {
+        settings =
+            invocation.has("config")
+            ? try orFail(.configuration, try invocation.loadSettings().settings) : nil
+        var facts = AgentFacts(hostName: invocation.values("host").first)
         facts.keyLengths = settings?.keyLengths ?? []
-        return (settings, facts, settings?.trialEvents(on: facts.hostName ?? "") ?? EventOptions())
+        self.facts = facts
+        events = settings?.trialEvents(on: facts.hostName ?? "") ?? EventOptions()
     }
 
     /// Prints all mistakes and weaknesses of a document to standard error, with line and column.
     ///
     /// - Returns: whether agents would refuse the document.
-    func review(_ bytes: [UInt8], _ file: String, for agent: TrialAgent) -> Bool {
-        let (settings, facts, _) = agent
+    func review(_ bytes: [UInt8], _ file: String, on console: Console) -> Bool {
         // The container's own settings decide which functions its tags can call.
         let id = (try? JSONValue(parsing: bytes))?["id"]?.string
         let container = settings?.containers.first { $0.id == id }

@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Model
 
-extension Command {
+enum DiagnoseCommand {
     /// Collects a bug report. It must work when nothing else does, so a part that fails becomes a line of the
     /// report and not the end of the command.
     static let diagnose = Command(
@@ -16,9 +16,9 @@ extension Command {
             sees most.
             """,
         options: [
-            Option("output FILE", letter: "o", "write to FILE (mode 0600) instead of printing"),
-            Option("hash-names", "show files of the spool by a hash of their names"),
-            Option("log FILE", "take the log from FILE; default the journal of spoolship.service"),
+            Command.Option("output FILE", letter: "o", "write to FILE (mode 0600) instead of printing"),
+            Command.Option("hash-names", "show files of the spool by a hash of their names"),
+            Command.Option("log FILE", "take the log from FILE; default the journal of spoolship.service"),
             .socket,
         ]
     ) { invocation in

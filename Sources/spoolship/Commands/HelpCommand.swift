@@ -1,6 +1,6 @@
 internal import Configuration
 
-extension Command {
+enum HelpCommand {
     /// Prints help: for all commands, for one, for a family, or for the settings.
     static let help = Command(
         name: "help", summary: "explains the commands and the settings",

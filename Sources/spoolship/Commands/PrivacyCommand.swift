@@ -5,7 +5,7 @@ internal import Control
 internal import EventLoops
 internal import Model
 
-extension Command {
+enum PrivacyCommand {
     /// Proves that a hidden value is nowhere, with a second agent.
     ///
     /// A document's own tests show what its tags do to one event. They do not show what the agent keeps
@@ -31,12 +31,13 @@ extension Command {
             for which it does not hold keep the value.
             """,
         options: [
-            Option(
+            Command.Option(
                 "path PATH", "where the value is, as in a tag: properties.email, [\"a.b\"]; id, for patterns"),
-            Option("document FILE", repeats: true, "a container's document; default the configuration's"),
-            Option(
+            Command.Option(
+                "document FILE", repeats: true, "a container's document; default the configuration's"),
+            Command.Option(
                 "app APP", "the app of the events; default the first that a container names, else default"),
-            Option("events FILE", "events to plant the marker in; default one named Proof"),
+            Command.Option("events FILE", "events to plant the marker in; default one named Proof"),
         ]
     ) { invocation in
         guard let path = invocation.value("path") else {
@@ -46,7 +47,7 @@ extension Command {
         let settings =
             invocation.values("document").isEmpty || invocation.has("config")
             ? try invocation.loadSettings().settings : Settings()
-        let documents = try invocation.documents(settings)
+        let documents = try PrivacyCommand.documents(settings, invocation)
         let app = try invocation.app() ?? settings.containers.flatMap(\.apps).first ?? "default"
         // The settings of some kind that the configuration sets itself, as TOML lines; `section` is cut off
         // in front.
@@ -62,18 +63,18 @@ extension Command {
         try invocation.console.print(
             "\(path), app \(app), containers \(documents.map(\.id).joined(separator: ", "))")
         // A redaction with a condition is proved for the events of this run only.
-        for hiding in try Invocation.conditionalHiding(documents, settings) {
+        for hiding in try conditionalHiding(documents, settings) {
             try invocation.console.print(
                 "  \(invocation.console.styled("conditional:", .yellow)) \(hiding.name) hides only where \(hiding.condition);"
                     + " other events keep the value")
         }
-        let events = try invocation.sampleEvents()
+        let events = try sampleEvents(invocation)
         // Last, because `run` alone removes the directory that is made here.
         let proof = try PrivacyProof(
-            paths: Invocation.spellings(of: path), app: app, events: events,
+            paths: spellings(of: path), app: app, events: events,
             documents: documents,
             settings: set { ["limits", "device", "session", "country"].contains($0.section.path) },
-            rules: Invocation.hidingRules(of: settings),
+            rules: hidingRules(of: settings),
             ofApp: set(
                 { $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
             directory: PrivacyProof.makeDirectory())
@@ -94,13 +95,11 @@ extension Command {
                 .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")
         }
     }
-}
 
-extension Invocation {
     /// The ways to write an event with a value at a path. A JSON list has the names themselves. A dotted path
     /// `a.b.c` can be `c` in objects `a` and `b`, `b.c` in an object `a`, or one member `a.b.c`; a rule for
     /// the path has to hide all.
-    fileprivate static func spellings(of path: String) -> [[String]] {
+    private static func spellings(of path: String) -> [[String]] {
         if case .array(let list)? = try? JSONValue(parsing: path) { return [list.compactMap(\.string)] }
         let names = path.split(separator: ".").map(String.init)
         return names.indices.reversed().map { Array(names[..<$0]) + [names[$0...].joined(separator: ".")] }
@@ -111,11 +110,12 @@ extension Invocation {
     ///
     /// - Throws: `CommandFailure` with code 77 if the agent may not be asked, 69 if a container has neither,
     ///   65 for a document that cannot be used, and 78 if there is nothing that hides.
-    fileprivate func documents(_ settings: Settings) throws(CommandFailure) -> [(id: String, bytes: [UInt8])]
-    {
+    private static func documents(
+        _ settings: Settings, _ invocation: Invocation
+    ) throws(CommandFailure) -> [(id: String, bytes: [UInt8])] {
         var found: [[UInt8]] = []
-        for file in values("document") {
-            found.append(SignedDocument.document(in: try Invocation.contents(of: file)))
+        for file in invocation.values("document") {
+            found.append(SignedDocument.document(in: try NamedFile.contents(of: file)))
         }
         if found.isEmpty {
             let agent = ControlClient(socket: settings.control.socket)
@@ -134,7 +134,7 @@ extension Invocation {
                 } else if let file = container.defaultFile, !file.hasSuffix(".json"),
                     !file.hasSuffix(".plist")
                 {
-                    found.append(SignedDocument.document(in: try Invocation.contents(of: file)))
+                    found.append(SignedDocument.document(in: try NamedFile.contents(of: file)))
                 } else if container.defaultFile == nil {
                     throw CommandFailure(
                         .unreachable,
@@ -160,7 +160,7 @@ extension Invocation {
 
     /// The rules that hide or change members, each as a section of a configuration. Other rules would only
     /// keep the proof's events from arriving.
-    fileprivate static func hidingRules(of settings: Settings) -> [String] {
+    private static func hidingRules(of settings: Settings) -> [String] {
         let wanted = ["name", "when", "redact", "hash", "remove", "rename", "set"]
         var sections: [SectionPlace] = []
         // Sections in the order of the configuration, because rules act one after the other.
@@ -184,7 +184,7 @@ extension Invocation {
     }
 
     /// The redactions that depend on a condition, those of the rules first.
-    fileprivate static func conditionalHiding(
+    private static func conditionalHiding(
         _ documents: [(id: String, bytes: [UInt8])], _ settings: Settings
     ) throws(CommandFailure) -> [CompiledContainer.ConditionalHiding] {
         var facts = AgentFacts()
@@ -200,9 +200,9 @@ extension Invocation {
     }
 
     /// The events in which the marker is put: those of `--events`, otherwise one named Proof.
-    fileprivate func sampleEvents() throws(CommandFailure) -> [JSONValue] {
-        guard let file = value("events") else { return [["name": "Proof"]] }
-        let lines = try Invocation.contents(of: file).split(separator: UInt8(ascii: "\n"))
+    private static func sampleEvents(_ invocation: Invocation) throws(CommandFailure) -> [JSONValue] {
+        guard let file = invocation.value("events") else { return [["name": "Proof"]] }
+        let lines = try NamedFile.contents(of: file).split(separator: UInt8(ascii: "\n"))
         let events = lines.compactMap { try? JSONValue(parsing: Array($0)) }.filter { $0.members != nil }
         guard !events.isEmpty, events.count == lines.count else {
             throw CommandFailure(.badData, "\(file): each line must be a JSON object")

@@ -3,7 +3,7 @@ internal import EventLoops
 internal import Glibc
 internal import Receiver
 
-extension Command {
+enum ReceiveCommand {
     /// Runs a receiver for development and tests. It is not for production: it does not defend itself against
     /// hostile clients.
     static let receive = Command(
@@ -18,23 +18,23 @@ extension Command {
             cut-in-body, cut-before-storing or cut-after-storing.
             """,
         options: [
-            Option("listen ADDRESS:PORT", "where to listen; default 127.0.0.1:8443, port 0 any"),
-            Option(
+            Command.Option("listen ADDRESS:PORT", "where to listen; default 127.0.0.1:8443, port 0 any"),
+            Command.Option(
                 "certificates DIRECTORY",
                 "where the certificate is kept; default ~/.local/state/spoolship-receiver"),
-            Option("plain-http", "no TLS"),
-            Option("output FILE", letter: "o", "append events to FILE instead of printing them"),
-            Option("sync", "events are durable in FILE before they are acknowledged"),
-            Option("quiet", letter: "q", "only count events: neither print nor store them"),
-            Option("threads N", "threads that share the connections; default 2"),
-            Option("fail HOW", "how the chosen requests fail"),
-            Option("probability P", "the share of requests that is chosen; default 1"),
-            Option("seed N", "the same seed chooses the same requests; default 1"),
-            Option("first N", "choose among the first N requests only"),
-            Option("retry-after SECONDS", "the Retry-After of a chosen request that fails"),
-            Option("delay DURATION", "how long each answer waits"),
-            Option("largest-body SIZE", "answer 413 to larger bodies"),
-            Option("marker TEXT", "answer 400 to batches with an event that contains TEXT"),
+            Command.Option("plain-http", "no TLS"),
+            Command.Option("output FILE", letter: "o", "append events to FILE instead of printing them"),
+            Command.Option("sync", "events are durable in FILE before they are acknowledged"),
+            Command.Option("quiet", letter: "q", "only count events: neither print nor store them"),
+            Command.Option("threads N", "threads that share the connections; default 2"),
+            Command.Option("fail HOW", "how the chosen requests fail"),
+            Command.Option("probability P", "the share of requests that is chosen; default 1"),
+            Command.Option("seed N", "the same seed chooses the same requests; default 1"),
+            Command.Option("first N", "choose among the first N requests only"),
+            Command.Option("retry-after SECONDS", "the Retry-After of a chosen request that fails"),
+            Command.Option("delay DURATION", "how long each answer waits"),
+            Command.Option("largest-body SIZE", "answer 413 to larger bodies"),
+            Command.Option("marker TEXT", "answer 400 to batches with an event that contains TEXT"),
             .json,
         ]
     ) { invocation in

@@ -4,20 +4,20 @@ internal import Model
 
 /// Commands for what the agent stores: the queue, the dead letters and the quarantine. They ask the running
 /// agent, or use the queue's file while no agent runs.
-extension Command {
+enum RecordCommands {
     /// All commands for stored records. The three stores have the same commands with their own words.
     static let records: [Command] =
         stored(
             .queue, "queued events, most important first", purge: "and counts them as discarded",
             filters: [.destination, .priority])
-        + [.queueMove]
+        + [queueMove]
         + stored(
             .deadLetters, "events that destinations rejected, and why", retry: "sends them again",
             filters: [.destination, .app, .reason])
         + stored(
             .quarantine, "lines that could not be read as events, and why", retry: "rereads them",
             filters: [.app, .reason])
-        + [.erase]
+        + [erase]
 
     private static let queueMove = Command(
         name: "queue move", summary: "moves events queued for one destination to another",
@@ -26,7 +26,7 @@ extension Command {
             + "in flight stay, as do events that the other destination gets or got anyway: `queue purge` discards them. "
             + "A batch that may have been sent stays whole if some of it stays and its destination is configured. "
             + "Dead letters stay: `dead-letters retry` queues them first.\n\n" + access,
-        options: [.destination, Option("to NAME", "the destination to move to"), .priority]
+        options: [.destination, Command.Option("to NAME", "the destination to move to"), .priority]
     ) { invocation in
         guard let source = invocation.value("destination"), let target = invocation.value("to") else {
             throw CommandFailure(.usage, "queue move needs --destination NAME and --to NAME")
@@ -54,7 +54,7 @@ extension Command {
     ///   - filters: the options that select records.
     private static func stored(
         _ store: RecordStore, _ what: String, retry: String? = nil, purge: String = "permanently",
-        filters: [Option]
+        filters: [Command.Option]
     ) -> [Command] {
         let word = store.rawValue
         let path = "/v1/\(word)"
@@ -62,13 +62,14 @@ extension Command {
             Command(
                 name: "\(word) list", summary: "lists \(what)", details: access,
                 options: filters + [
-                    Option("limit N", "at most N; default 100"),
-                    Option("count", "print only how many events they are"),
+                    Command.Option("limit N", "at most N; default 100"),
+                    Command.Option("count", "print only how many events they are"),
                     .json,
                 ]
             ) { invocation in
-                guard invocation.has("count") else { return try invocation.listRecords(path, filters) }
-                try invocation.console.print("\(try invocation.countRecords(path, filters))")
+                let selection = RecordSelection(invocation: invocation, filters: filters)
+                guard invocation.has("count") else { return try selection.list(path) }
+                try invocation.console.print("\(try selection.count(path))")
             },
             Command(
                 name: "\(word) show", summary: "shows one of them, with its content", arguments: "ID",
@@ -87,7 +88,8 @@ extension Command {
                 details: access,
                 options: filters
             ) { invocation in
-                try invocation.exportRecords(store, query: invocation.filterQuery(filters))
+                try invocation.exportRecords(
+                    store, query: RecordSelection(invocation: invocation, filters: filters).query)
             },
         ]
         if let retry {
@@ -98,8 +100,9 @@ extension Command {
                         + (store == .quarantine ? "This needs a running agent." : access),
                     options: filters + (store == .quarantine ? [.files] : [])
                 ) { invocation in
+                    let selection = RecordSelection(invocation: invocation, filters: filters)
                     let answer = try invocation.askForRecords(
-                        "POST", "\(path)/retry", body: invocation.filterBody(filters), timeout: .seconds(120))
+                        "POST", "\(path)/retry", body: selection.body, timeout: .seconds(120))
                     try invocation.console.print("\(answer["retried"]?.integer ?? 0) retried")
                 })
         }
@@ -112,15 +115,16 @@ extension Command {
                         ? " An entry in one batch with others goes only with them: name the batch." : "")
                     + "\n\n\(access)", options: filters + [.yes]
             ) { invocation in
+                let selection = RecordSelection(invocation: invocation, filters: filters)
                 // Without `--yes` the question has the number of records, which needs another request.
                 if !invocation.has("yes") {
                     let named = invocation.arguments.count
-                    let count = named > 0 ? named : try invocation.countRecords(path, filters)
+                    let count = named > 0 ? named : try selection.count(path)
                     let what = named > 0 ? "named entries" : store.noun
                     try invocation.confirm("\(HumanText.count(count)) \(what) will be removed")
                 }
                 let answer = try invocation.askForRecords(
-                    "POST", "\(path)/purge", body: invocation.filterBody(filters), timeout: .seconds(120))
+                    "POST", "\(path)/purge", body: selection.body, timeout: .seconds(120))
                 try invocation.console.print("\(answer["purged"]?.integer ?? 0) removed")
             })
         return commands
@@ -147,8 +151,8 @@ extension Command {
             While no agent runs, the command works on the queue's file, for root and the agent's user.
             """,
         options: [
-            Option("where CONDITION", "the condition, as in a rule: \"properties.user == '4711'\""),
-            Option("dry-run", "counts only; changes nothing"),
+            Command.Option("where CONDITION", "the condition, as in a rule: \"properties.user == '4711'\""),
+            Command.Option("dry-run", "counts only; changes nothing"),
             .yes,
         ]
     ) { invocation in
@@ -218,34 +222,39 @@ extension Command.Option {
     fileprivate static let reason = Command.Option("reason REASON", "only for this reason")
 }
 
-extension Invocation {
+/// The records that a command's filters and ids select.
+private struct RecordSelection {
+    let invocation: Invocation
+    /// The options that select records.
+    let filters: [Command.Option]
+
     /// The filters that were given, as a query.
-    fileprivate func filterQuery(_ filters: [Command.Option]) -> [(String, String)] {
-        filters.compactMap { filter in value(filter.name).map { (filter.name, $0) } }
+    var query: [(String, String)] {
+        filters.compactMap { filter in invocation.value(filter.name).map { (filter.name, $0) } }
     }
 
     /// The filters and ids that were given, as a request's body.
-    fileprivate func filterBody(_ filters: [Command.Option]) -> JSONValue {
-        var members = filterQuery(filters).map { JSONValue.Member($0.0, .string($0.1)) }
-        if !arguments.isEmpty {
-            members.append(.init("ids", .array(arguments.map(JSONValue.string))))
+    var body: JSONValue {
+        var members = query.map { JSONValue.Member($0.0, .string($0.1)) }
+        if !invocation.arguments.isEmpty {
+            members.append(.init("ids", .array(invocation.arguments.map(JSONValue.string))))
         }
-        if has("files") {
+        if invocation.has("files") {
             members.append(.init("files", true))
         }
         return .object(members)
     }
 
     /// How many events the filters select: all pages are read, so the count of a large queue takes a moment.
-    fileprivate func countRecords(_ path: String, _ filters: [Command.Option]) throws(CommandFailure) -> Int {
+    func count(_ path: String) throws(CommandFailure) -> Int {
         var count = 0
         var after: String?
         repeat {
-            var query = filterQuery(filters) + [("limit", "1000")]
+            var query = self.query + [("limit", "1000")]
             if let after {
                 query.append(("after", after))
             }
-            let page = try askForRecords("GET", path, query: query, timeout: .seconds(60))
+            let page = try invocation.askForRecords("GET", path, query: query, timeout: .seconds(60))
             let records = page["records"]?.array ?? []
             // An entry of the queue can hold many events; one of the other stores is one event or line.
             count += records.reduce(0) { $0 + ($1["events"]?.integer ?? 1) }
@@ -255,26 +264,27 @@ extension Invocation {
     }
 
     /// Prints records page by page, one a line, up to `--limit` (100).
-    fileprivate func listRecords(_ path: String, _ filters: [Command.Option]) throws(CommandFailure) {
-        let limit = try number("limit") ?? 100
+    func list(_ path: String) throws(CommandFailure) {
+        let limit = try invocation.number("limit") ?? 100
         var left = limit
         var after: String?
         repeat {
-            var query = filterQuery(filters) + [("limit", "\(min(left, 1000))")]
+            var query = self.query + [("limit", "\(min(left, 1000))")]
             if let after {
                 query.append(("after", after))
             }
-            let page = try askForRecords("GET", path, query: query, timeout: .seconds(60))
+            let page = try invocation.askForRecords("GET", path, query: query, timeout: .seconds(60))
             // A page has at most 1000 records.
             let records = page["records"]?.array ?? []
             for record in records {
-                try console.print(has("json") ? record.description : Invocation.line(record))
+                try invocation.console.print(
+                    invocation.has("json") ? record.description : RecordSelection.line(record))
             }
             left -= records.count
             after = records.isEmpty ? nil : page["next"]?.string
         } while left > 0 && after != nil
         if after != nil {
-            console.printError("there are more; --limit N shows more than \(limit)")
+            invocation.console.printError("there are more; --limit N shows more than \(limit)")
         }
     }
 

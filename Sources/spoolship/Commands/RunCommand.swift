@@ -7,7 +7,7 @@ internal import Model
 internal import Spool
 internal import Synchronization
 
-extension Command {
+enum RunCommand {
     /// Runs the agent, or ships old files with `--once`.
     static let run = Command(
         name: "run", summary: "runs the agent in the foreground; with --once, ships old files",
@@ -29,9 +29,9 @@ extension Command {
             not events, with 75 when something cannot be shipped now, with 124 when --timeout ran out.
             """,
         options: [
-            Option("once", "ship the named files, then exit"),
-            Option("app APP", "the app whose events the files hold; default default"),
-            Option("timeout DURATION", "give up if nothing can proceed this long after the start"),
+            Command.Option("once", "ship the named files, then exit"),
+            Command.Option("app APP", "the app whose events the files hold; default default"),
+            Command.Option("timeout DURATION", "give up if nothing can proceed this long after the start"),
         ]
     ) { invocation in
         guard invocation.has("once") else {

@@ -3,9 +3,9 @@ internal import Configuration
 internal import Model
 
 /// Commands that decide when and whether the agent sends.
-extension Command {
+enum SendingCommands {
     /// The option of commands that can be for one destination only.
-    private static let destination = Option("destination NAME", "only this destination; default all")
+    private static let destination = Command.Option("destination NAME", "only this destination; default all")
 
     /// Sends what waits, without changing the interval. Without `--wait` it returns at once, so hooks and
     /// cron jobs may call it.
@@ -15,11 +15,11 @@ extension Command {
             With --wait it reports after each request: good and how many events still wait, no_data and why, or error. \
             It then exits with 0 if everything was sent, and with 75 if something cannot be.
             """,
-        options: [Option("wait", "wait, and report the result of each request"), destination, .json]
+        options: [Command.Option("wait", "wait, and report the result of each request"), destination, .json]
     ) { invocation in
         let body = invocation.body("destination")
         if invocation.has("wait") {
-            try invocation.followSending("/v1/dispatch", body.adding("wait", true))
+            try followSending(invocation, "/v1/dispatch", body.adding("wait", true))
         } else {
             _ = try invocation.ask("POST", "/v1/dispatch", body: body)
         }
@@ -33,12 +33,14 @@ extension Command {
             collection is disabled, with 124 when time ran out. Periodic dispatch stops meanwhile and is restored \
             afterwards.
             """,
-        options: [Option("timeout DURATION", "how long to keep sending; default 30s"), destination, .json]
+        options: [
+            Command.Option("timeout DURATION", "how long to keep sending; default 30s"), destination, .json,
+        ]
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
         // The agent reports at the timeout at the latest. Ten seconds more, so that its report arrives.
-        try invocation.followSending(
-            "/v1/drain",
+        try followSending(
+            invocation, "/v1/drain",
             invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]),
             silence: timeout + .seconds(10))
     }
@@ -51,11 +53,11 @@ extension Command {
             survives restarts, unless --until-restart.
             """,
         options: [
-            Option("token TOKEN", "the pause's token; default manual"),
-            Option("ttl DURATION", "release the token after this time"), destination,
-            Option("until-restart", "a restart releases the token"),
+            Command.Option("token TOKEN", "the pause's token; default manual"),
+            Command.Option("ttl DURATION", "release the token after this time"), destination,
+            Command.Option("until-restart", "a restart releases the token"),
         ],
-        run: asking("POST", "/v1/pause") { invocation in
+        run: Command.asking("POST", "/v1/pause") { invocation in
             invocation.body(
                 "destination",
                 and: [
@@ -76,7 +78,8 @@ extension Command {
             events that were set aside.
             """,
         options: [
-            Option("token TOKEN", "release only this token, everywhere; an unknown one changes nothing"),
+            Command.Option(
+                "token TOKEN", "release only this token, everywhere; an unknown one changes nothing"),
             destination,
         ]
     ) { invocation in
@@ -99,7 +102,7 @@ extension Command {
             interval, until `default` restores each one's own. Without --persist a restart restores the \
             persisted value.
             """,
-        options: [Option("persist", "keep it across restarts; with default, forget what was kept")]
+        options: [Command.Option("persist", "keep it across restarts; with default, forget what was kept")]
     ) { invocation in
         // The agent takes milliseconds: 0 is off, null the configured interval.
         let value: JSONValue
@@ -125,106 +128,50 @@ extension Command {
     /// The counterpart of `network off`, which is durable: a restart alone does not connect again.
     static let networkOn = Command(
         name: "network on", summary: "allows the agent to connect",
-        run: asking("PUT", "/v1/network") { _ in ["on": true] })
+        run: Command.asking("PUT", "/v1/network") { _ in ["on": true] })
 
     /// For metered or forbidden networks: collection continues, and waiting is not an error.
     static let networkOff = Command(
         name: "network off", summary: "lets the agent collect but not connect, until `network on`",
-        run: asking("PUT", "/v1/network") { _ in ["on": false] })
+        run: Command.asking("PUT", "/v1/network") { _ in ["on": false] })
 
     /// For systems where the agent cannot see the change itself, such as a VPN that keeps the default route.
     static let networkChanged = Command(
         name: "network-changed",
         summary: "tells the agent that the network has changed; retries begin at once",
-        run: asking("POST", "/v1/network/changed") { _ in nil })
-
-    /// The action of a command that sends one request and prints nothing.
-    static func asking(
-        _ method: String, _ path: String, body: @escaping @Sendable (Invocation) throws -> JSONValue?
-    ) -> @Sendable (Invocation) throws -> Void {
-        { invocation in _ = try invocation.ask(method, path, body: try body(invocation)) }
-    }
-}
-
-/// What several commands share to make requests and to print results.
-extension Invocation {
-    /// A request's body with the options that were given, by their names, and more members. Members that are
-    /// nil are left out.
-    func body(_ options: String..., and more: KeyValuePairs<String, JSONValue?> = [:]) -> JSONValue {
-        let members = options.map { ($0, value($0).map(JSONValue.string)) } + more.map { ($0.key, $0.value) }
-        return .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
-    }
-
-    /// Prints the result of a command: as JSON with `--json`, otherwise as text.
-    func show(_ json: JSONValue, or text: @autoclosure () -> String) throws(CommandFailure) {
-        try console.write(has("json") ? "\(json)\n" : text())
-    }
-
-    /// Ends the command with a code; what was printed before is the reason.
-    func end(_ code: ExitCode) throws(CommandFailure) {
-        guard code == .success else { throw CommandFailure(code) }
-    }
-
-    /// The whole number that an option gives; nil if it was not given. Throws with code 64 outside of the
-    /// range.
-    func number(_ option: String, _ range: ClosedRange<Int> = 1...Int.max) throws(CommandFailure) -> Int? {
-        let bound =
-            range.upperBound == .max
-            ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
-        return try read(option, as: "a whole number, \(bound)") {
-            Int($0).flatMap { range.contains($0) ? $0 : nil }
-        }
-    }
-
-    /// The duration that an option gives; nil if it was not given. Negative durations are usage errors.
-    func duration(_ option: String) throws(CommandFailure) -> Duration? {
-        try read(option, as: "a duration such as 30s or 5m") {
-            DurationText.parse($0).flatMap { $0 >= .zero ? $0 : nil }
-        }
-    }
-
-    /// The value that an option gives, read from its text; nil if it was not given.
-    ///
-    /// - Parameter wanted: what the option takes, for the message of the usage error.
-    func read<Value>(
-        _ option: String, as wanted: String, _ read: (String) -> Value?
-    ) throws(CommandFailure) -> Value? {
-        guard let text = value(option) else { return nil }
-        if let found = read(text) { return found }
-        throw CommandFailure(.usage, "--\(option) \(text): give \(wanted)")
-    }
+        run: Command.asking("POST", "/v1/network/changed") { _ in nil })
 
     /// Prints the reports of `dispatch --wait` and `drain` as they arrive, and ends with the code in the last
     /// one.
-    fileprivate func followSending(
-        _ path: String, _ body: JSONValue, silence: Duration? = nil
+    private static func followSending(
+        _ invocation: Invocation, _ path: String, _ body: JSONValue, silence: Duration? = nil
     ) throws(CommandFailure) {
         var end: ExitCode?
-        try lines("POST", path, body: body, silence: silence) { text throws(CommandFailure) in
+        try invocation.lines("POST", path, body: body, silence: silence) { text throws(CommandFailure) in
             let line = try orFail(.software, about: "the agent's answer", try JSONValue(parsing: text))
             // The answer began with status 200 before the agent had judged the request, so a refusal arrives
             // as a line.
             if line["error"]?["message"] != nil { throw Invocation.refusal(line) }
-            if has("json") {
-                try console.print(line.description)
+            if invocation.has("json") {
+                try invocation.console.print(line.description)
             }
             guard let number = line["exit_code"]?.integer else {
-                if !has("json") {
-                    try console.print(Invocation.report(line))
+                if !invocation.has("json") {
+                    try invocation.console.print(report(line))
                 }
                 return true
             }
             let code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
             end = code
-            guard !has("json") else { return true }
+            guard !invocation.has("json") else { return true }
             for obstacle in line["obstacles"]?.members ?? [] {
-                console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
+                invocation.console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
             }
             if code == .deadline {
-                console.printError("time ran out")
+                invocation.console.printError("time ran out")
             }
             if let waiting = line["waiting"]?.integer, waiting > 0 {
-                console.printError("\(waiting) events still wait")
+                invocation.console.printError("\(waiting) events still wait")
             }
             return true
         }
@@ -232,7 +179,7 @@ extension Invocation {
         guard let end else {
             throw CommandFailure(.unreachable, "the agent ended before the command; unsent events are kept")
         }
-        try self.end(end)
+        try invocation.end(end)
     }
 
     /// A report as text: `main: good, 12 waiting`.

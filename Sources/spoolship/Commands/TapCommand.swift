@@ -1,17 +1,17 @@
 internal import Model
 
-extension Command {
+enum TapCommand {
     /// Follows events as they are accepted. The agent never waits for this command: what it cannot print in
     /// time is counted and skipped.
     static let tap = Command(
         name: "tap", summary: "prints events as they pass, without disturbing them",
         details: "Ends with Ctrl-C. Events that pass faster than they can be printed are missed and counted.",
         options: [
-            Option("app APP", "only events of this app"),
-            Option(
+            Command.Option("app APP", "only events of this app"),
+            Command.Option(
                 "priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones"),
-            Option("name NAME", "only events of this name"),
-            Option("count N", letter: "n", "exit after N"),
+            Command.Option("name NAME", "only events of this name"),
+            Command.Option("count N", letter: "n", "exit after N"),
         ]
     ) { invocation in
         let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) }

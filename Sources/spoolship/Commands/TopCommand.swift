@@ -3,15 +3,15 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-extension Command {
+enum TopCommand {
     /// Shows `status` again and again. The agent makes the text, so that `top`, `status` and the page agree;
     /// this command adds only rates and plots.
     static let top = Command(
         name: "top", summary: "shows `status` continuously, with rates and small plots",
         details: "Ends with q or Ctrl-C.",
         options: [
-            Option("interval DURATION", "how often; default 2s"),
-            Option("count N", "exit after N times; works without a terminal too"),
+            Command.Option("interval DURATION", "how often; default 2s"),
+            Command.Option("count N", "exit after N times; works without a terminal too"),
         ]
     ) { invocation in
         let interval = try invocation.duration("interval") ?? .seconds(2)

@@ -5,7 +5,7 @@ internal import Glibc
 internal import Model
 internal import Spool
 
-extension Command {
+enum TrackCommand {
     static let track = Command(
         name: "track", summary: "puts one event into the spool, atomically and durably", arguments: "NAME",
         argumentCount: 1...1,
@@ -20,22 +20,23 @@ extension Command {
             Numbers, true and false keep their type in properties; everything else, and every --text, is text.
             """,
         options: [
-            Option(
+            Command.Option(
                 "property KEY=VALUE", letter: "p", repeats: true,
                 "a property; numbers, true and false keep their type"),
-            Option("text KEY=VALUE", letter: "t", repeats: true, "a property that is text"),
-            Option("critical", "give it the priority critical"),
-            Option("spool DIRECTORY", "the spool; default the configuration's"),
-            Option(
+            Command.Option("text KEY=VALUE", letter: "t", repeats: true, "a property that is text"),
+            Command.Option("critical", "give it the priority critical"),
+            Command.Option("spool DIRECTORY", "the spool; default the configuration's"),
+            Command.Option(
                 "app APP", "the event's app: its directory in the spool; default incoming/ if there is one"),
         ]
     ) { invocation in
-        let spool = try invocation.spoolDirectory()
-        let event = try invocation.trackedEvent()
-        let directory = try Invocation.directory(in: spool, app: try invocation.app())
+        let tracking = Tracking(invocation: invocation)
+        let spool = try tracking.spoolDirectory()
+        let event = try tracking.event()
+        let directory = try Tracking.directory(in: spool, app: try invocation.app())
         // The agent says in the spool what it accepts: without permission for its socket, and while it does
         // not run.
-        let state = Invocation.spool(of: directory).map { SpoolState.read(in: $0) } ?? SpoolState(.all)
+        let state = Tracking.spool(of: directory).map { SpoolState.read(in: $0) } ?? SpoolState(.all)
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
                 .temporaryFailure,
@@ -53,28 +54,23 @@ extension Command {
     }
 }
 
-extension Invocation {
-    /// The app that `--app` names; nil without the option. It becomes a path in the spool, so it must not
-    /// lead out of it.
-    func app() throws(CommandFailure) -> String? {
-        guard let app = value("app") else { return nil }
-        guard !app.contains("/"), !app.hasPrefix(".") else {
-            throw CommandFailure(.usage, "--app takes the name of a directory of the spool")
-        }
-        return app
-    }
+/// Where `track` puts its event, and what it puts there.
+private struct Tracking {
+    let invocation: Invocation
 
     /// The spool: `--spool`, the configuration's, the running agent's, or the default. Users of apps need not
     /// be able to read the configuration, which can hold secrets.
-    fileprivate func spoolDirectory() throws -> String {
-        if let named = value("spool") { return named }
+    func spoolDirectory() throws -> String {
+        if let named = invocation.value("spool") { return named }
         do throws(ConfigurationError) {
-            return try loadSettings().settings.spool.directory
+            return try invocation.loadSettings().settings.spool.directory
         } catch {
             // Continue only if this user may not read the default configuration. A configuration with
             // mistakes is an error: the event could wait in the wrong spool for ever.
             let isOnlyClosed = error.problems.allSatisfy { $0.code == .unreadable || $0.severity != .error }
-            guard configurationPath == Invocation.defaultConfiguration, isOnlyClosed, geteuid() != 0 else {
+            guard invocation.configurationPath == Invocation.defaultConfiguration, isOnlyClosed,
+                geteuid() != 0
+            else {
                 throw error
             }
         }
@@ -86,22 +82,24 @@ extension Invocation {
     }
 
     /// The event as one line of JSON with its line feed.
-    fileprivate func trackedEvent() throws(CommandFailure) -> String {
-        guard !arguments[0].isEmpty else { throw CommandFailure(.usage, "the event's name is empty") }
-        var properties: [String] = []
-        for pair in values("property") {
-            let (key, value) = try Invocation.split(pair, option: "-p")
-            properties.append("\(JSONValue.string(key)):\(Invocation.typed(value))")
+    func event() throws(CommandFailure) -> String {
+        guard !invocation.arguments[0].isEmpty else {
+            throw CommandFailure(.usage, "the event's name is empty")
         }
-        for pair in values("text") {
-            let (key, value) = try Invocation.split(pair, option: "-t")
+        var properties: [String] = []
+        for pair in invocation.values("property") {
+            let (key, value) = try Tracking.split(pair, option: "-p")
+            properties.append("\(JSONValue.string(key)):\(Tracking.typed(value))")
+        }
+        for pair in invocation.values("text") {
+            let (key, value) = try Tracking.split(pair, option: "-t")
             properties.append("\(JSONValue.string(key)):\(JSONValue.string(value))")
         }
         var members: [JSONValue.Member] = [
-            .init("name", .string(arguments[0])),
+            .init("name", .string(invocation.arguments[0])),
             .init("timestamp", .string(SystemTime().wallTime.description)),
         ]
-        if has("critical") {
+        if invocation.has("critical") {
             members.append(.init("priority", .string(Priority.critical.name)))
         }
         // Properties are put together as text, because numbers must stay as they were written (`1.50`).
@@ -130,7 +128,7 @@ extension Invocation {
     /// The spool that a directory is in: the nearest directory above it, or itself, in which the agent says
     /// what it accepts; nil if none does. `--spool` can name an app's directory or one below. A directory
     /// that everyone can write is passed over, because anyone could have put a state there.
-    fileprivate static func spool(of directory: String) -> String? {
+    static func spool(of directory: String) -> String? {
         // The agent reads no deeper than 16 levels.
         (0...16).lazy.map { directory + String(repeating: "/..", count: $0) }.first {
             FileStatus($0).map { $0.mode & S_IWOTH == 0 } == true
@@ -141,7 +139,7 @@ extension Invocation {
     /// The directory to write to: that of the app, otherwise `incoming`, otherwise the spool itself.
     ///
     /// - Throws: `CommandFailure` with code 73 if the app has no directory, or its directory is a link.
-    fileprivate static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
+    static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
         if let app {
             let directory = "\(spool)/\(app)"
             guard let status = FileStatus(link: directory) else {

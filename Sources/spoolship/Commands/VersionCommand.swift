@@ -1,6 +1,6 @@
 internal import Model
 
-extension Command {
+enum VersionCommand {
     /// Prints what this binary was built from, and the versions of the libraries that it has loaded: on
     /// another release of Debian those differ from the ones it was built with.
     static let version = Command(
