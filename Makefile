@@ -87,7 +87,7 @@ hostile: ## run hostile users against the agent beside honest apps for SECONDS=6
 storm: ## expose the agent to everything at once for SECONDS=180, or SEED=…: kills, reloads, full disks, bad servers; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
-	@python3 Benchmarks/storm build/spoolship --seconds $(or $(SECONDS),180) $(if $(SEED),--seed $(SEED)) $(if $(REFUSING),--refusing)
+	@python3 Benchmarks/storm build/spoolship --seconds $(or $(SECONDS),180) $(if $(SEED),--seed $(SEED)) $(if $(RECORDS),--records) $(if $(REFUSING),--refusing)
 
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build

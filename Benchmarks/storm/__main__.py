@@ -14,6 +14,7 @@ After some of these comes a quiet moment. Then
 
 * each line has arrived at each server once, or is a rejected event's dead letter; at the file at least once,
 * at the servers that refuse a fifth the other lines have arrived and are acknowledged within a minute, and the refused ones are dead letters or set aside,
+* a record of the app that is read in place is whole, with --records all three lines of it,
 * a batch that came again under its id had the same content,
 * each event is as one good version of the container makes it, and no request and no file ever held what is to be hidden,
 * the published version is in force when asked for, and within its refresh interval when not (in storms of ten minutes and more),
@@ -25,7 +26,7 @@ After some of these comes a quiet moment. Then
 It prints its seed and each decision with its time; the same seed makes the same decisions in the same order. Needs root, for a
 file system of a size of its own and for the network.
 
-usage: python3 Benchmarks/storm BINARY [--seconds 180] [--seed N] [--calm 12] [--keep]
+usage: python3 Benchmarks/storm BINARY [--seconds 180] [--seed N] [--calm 12] [--records] [--keep]
 """
 import argparse
 import os
@@ -47,6 +48,7 @@ def options():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--calm", type=int, default=12, help="after how many decisions a quiet moment comes")
     parser.add_argument("--pause", type=float, default=0.2, help="the longest pause between two writes, in seconds")
+    parser.add_argument("--records", action="store_true", help="lines of the app read in place are records of three lines (`first_line`)")
     parser.add_argument("--refusing", action="store_true", help="two more servers, which refuse every fifth line")
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
     parser.add_argument("--keep", action="store_true", help="leave what there is behind")

@@ -42,7 +42,7 @@ refresh_interval = "{refresh}"
 may_set = {may_set}
 [apps.place]
 read = ["{work}/place/*.log"]
-[[destination]]
+{records}[[destination]]
 name = "file"
 type = "file"
 path = "{work}/out.jsonl"
@@ -79,8 +79,10 @@ FIRST = {
 
 
 class Agent:
-    def __init__(self, binary, work, server, world, network):
+    def __init__(self, binary, work, server, world, network, records):
         self.binary, self.work, self.server, self.world, self.network = binary, work, server, world, network
+        # How records of several lines begin, in the app that is read in place; empty: each line is one.
+        self.records = records
         self.path = f"{work}/spoolship.toml"
         self.process, self.starts, self.log_began, self.configuration = None, 0, 0, {}
         self.environment = os.environ | world.environment
@@ -89,7 +91,7 @@ class Agent:
     def configure(self, **changes):
         self.configuration |= changes
         values = {
-            "work": self.work, "ca": self.server.ca, "container": ID, "container_url": self.server.url(f"container/{ID}"),
+            "work": self.work, "records": self.records, "ca": self.server.ca, "container": ID, "container_url": self.server.url(f"container/{ID}"),
             "key": self.server.publisher.keys["ours"], **self.configuration}
         text = CONFIGURATION.format(**values)
         for name in self.server.destinations:

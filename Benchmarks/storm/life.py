@@ -8,7 +8,7 @@ import happenings
 from agent import Agent
 from containers import Publisher
 from model import Model
-from place import Place
+from place import RECORDS, Place
 from server import REFUSING, Server
 from world import Network, World
 from writer import MODES, Writer
@@ -28,7 +28,7 @@ class Storm:
         # On request: at this rate of lines, all good ones do not arrive within the minute that is demanded.
         self.refusing = list(REFUSING) if options.refusing else []
         self.server = Server(f"{work}/tls", ["plain", "picky", *self.refusing], options.seed, self.network, self.world, self.publisher)
-        self.agent = Agent(options.binary, work, self.server, self.world, self.network)
+        self.agent = Agent(options.binary, work, self.server, self.world, self.network, RECORDS if options.records else "")
         self.began, self.done, self.quiets = time.monotonic(), {}, 0
         manager = multiprocessing.Manager()
         self.counts, self.held = manager.dict(), manager.dict()

@@ -6,6 +6,8 @@ import time
 MODE = "place"
 # All lines have one length, so that the number of accepted lines tells how many bytes were read.
 LENGTH = 400
+# What a record of several lines is by, in the configuration.
+RECORDS = f"first_line = '^{MODE}-\\d+ '\npattern = '^(?P<k>{MODE}-\\d+) (?s:(?P<pad>.*))$'\n"
 # Lines that are several times what a queue of 1 MiB holds.
 BACKLOG = 12_000
 # What must be seen within ten seconds, with two for the storm itself.
@@ -27,10 +29,19 @@ class Place:
 
     def line(self):
         self.count += 1
+        if self.storm.options.records:
+            return self.record()
         head = f'{{"k":"{MODE}-{self.count}","pad":"'.encode()
         tail = b'"}\n'
         pad = self.random.randbytes(LENGTH).hex().encode()[:LENGTH - len(head) - len(tail)]
         return head + pad + tail
+
+    def record(self):
+        """A record of three lines. The first one is longer than what is written of it before a pause: a record ends with silence."""
+        head = f"{MODE}-{self.count} ".encode()
+        pad = self.random.randbytes(LENGTH).hex().encode()
+        rest = b"\n  " + pad[:60] + b"\n  " + pad[60:120] + b"\n"
+        return head + pad[120:120 + LENGTH - len(head) - len(rest)] + rest
 
     def put(self, data):
         written = os.write(self.file, data)
@@ -141,6 +152,11 @@ class Place:
         self.rotate_within_lines()
         self.storm.counts[MODE] = self.count
         return said
+
+    @staticmethod
+    def is_whole(event):
+        """Whether all bytes of a line, or of all lines of a record, are in an event: they have one length."""
+        return len(event["k"]) + len(event.get("pad", "")) in (LENGTH - len('{"k":"","pad":""}\n'), LENGTH - len(" \n"))
 
     def has_arrived(self, count):
         return not any(one.missing(MODE, count) for one in self.storm.server.destinations.values())

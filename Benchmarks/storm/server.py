@@ -11,6 +11,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from place import MODE, Place
 from world import FARTHEST
 
 # How a destination can be: what share of the requests is answered otherwise than with 200, and how.
@@ -132,6 +133,8 @@ class Server:
         if b"hush" in body:
             yield "a secret has left the machine"
         for event in events:
+            if event.get("k", "").startswith(f"{MODE}-") and not Place.is_whole(event):
+                yield f"{event['k']} is torn"
             if event.get("name") != "e":
                 continue
             wrong = self.publisher.wrong_with(event)
