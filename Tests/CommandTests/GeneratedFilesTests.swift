@@ -18,7 +18,7 @@ struct GeneratedFilesTests {
 
     /// A table with all that a table can have.
     static let sample: [Command] = [
-        .check, .help, CommandLineTests.sample,
+        CheckCommand.check, HelpCommand.help, CommandLineTests.sample,
         Command(
             name: "queue show", summary: "shows [one]: it's here",
             options: [.init("count N", "it's a [count]: 'many'")]
