@@ -219,6 +219,7 @@ struct StartupCheckTests {
 
     @Test("an encoding that is unknown, of no file in place, or of a container's runtime is refused")
     func encodings() throws {
+        mkdir("\(root)/logs", 0o755)
         _ = try write("logs/app.log", "")
         let read = "[apps.web]\nread = ['\(root)/logs/*.log']\n"
         for encoding in ["utf-16le", "utf-16be", "latin1"] {

@@ -147,7 +147,8 @@ struct OAuth2Tests {
         async let second = output.send(try Sample.batch(1, number: 3))
         async let third = output.send(try Sample.batch(1, number: 4))
         for outcome in try await [first, second, third] {
-            #expect(retried(outcome)?.status == 401, "\(outcome)")
+            // On a busy machine one of them begins only when there is another token.
+            #expect(outcome == .acknowledged || retried(outcome)?.status == 401, "\(outcome)")
         }
         #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
         #expect(try await room.count("/token") == 2)
