@@ -85,8 +85,8 @@ extension Entry {
 
     /// A row for a setting of two values: `name = { max = 256, beyond = "cut" }`. The first may be written
     /// alone, `name = 256`. What a later file does not set keeps its value.
-    static func pair<First: Equatable & Sendable, Second: Equatable & Sendable>(
-        _ name: String, _ first: Half<First>, _ second: Half<Second>, _ why: String,
+    static func pair(
+        _ name: String, _ first: Half, _ second: Half, _ why: String,
         example: String? = nil, changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
         let print = { @Sendable (owner: Owner) -> SettingValue? in
@@ -97,20 +97,20 @@ extension Entry {
         return Entry(name: name, use: DestinationUse(changesAnswers: changesAnswers)) {
             .setting(
                 SettingDescription(
-                    name: name, type: first.type.name,
-                    range: "\(first.type.range); or { \(first.name), \(second.name) }, \(second.name):"
-                        + " \(SettingDescription.allowed(second.type.name, second.type.range))",
+                    name: name, type: first.type,
+                    range: "\(first.range); or { \(first.name), \(second.name) }, \(second.name):"
+                        + " \(SettingDescription.allowed(second.type, second.range))",
                     defaultValue: print(Owner()), example: example, why: why, needsRestart: false))
         } read: { node, path, owner, context in
             context.note(path, at: node.position)
             guard case .table(let members) = node.value else {
-                return first.read(node, path, whole: path, &owner, &context)
+                return first.read(node, path, path, &owner, &context)
             }
             for member in members {
                 let place = "\(path).\(member.key)"
                 switch member.key {
-                case first.name: first.read(member.node, path, whole: place, &owner, &context)
-                case second.name: second.read(member.node, path, whole: place, &owner, &context)
+                case first.name: first.read(member.node, path, place, &owner, &context)
+                case second.name: second.read(member.node, path, place, &owner, &context)
                 default:
                     context.add(
                         .unknownKey,
@@ -125,42 +125,42 @@ extension Entry {
     }
 
     /// One of the two values of a pair.
-    struct Half<Value: Equatable & Sendable>: Sendable {
+    ///
+    /// Its type is hidden behind functions: otherwise the compiler writes `pair` once for every two types,
+    /// which was half a megabyte of the program.
+    struct Half: Sendable {
         /// The member's name.
         let name: String
-        /// The property.
-        let place: @Sendable () -> Place<Value>
-        let type: ValueType<Value>
+        /// The names of its type and of the values that are allowed, for the documentation and for messages.
+        let type: String
+        let range: String
+        /// The value as it is written; nil if it is not set.
+        let value: @Sendable (Owner) -> SettingValue?
+        /// Reads it: a node, the pair's path, and the path as it is written, for messages.
+        let read: @Sendable (TOMLNode, String, String, inout Owner, inout ReadContext) -> Void
 
-        init(
+        init<Value: Equatable & Sendable>(
             _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value>,
             _ type: ValueType<Value>
         ) {
             self.name = name
-            self.place = place
-            self.type = type
+            self.type = type.name
+            range = type.range
+            value = { owner in type.print(owner[keyPath: place()]) }
+            read = { node, path, whole, owner, context in
+                context.note("\(path).\(name)", at: node.position)
+                do throws(Problem) { owner[keyPath: place()] = try type.parse(node) } catch {
+                    context.refuse(node, whole, error, SettingDescription.allowed(type.name, type.range))
+                }
+            }
         }
 
         /// A value that is not set by default.
-        init<Wrapped>(
+        init<Wrapped: Equatable & Sendable>(
             _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Wrapped?>,
             optional type: ValueType<Wrapped>
-        ) where Value == Wrapped? {
-            self.init(name, place(), type.optional())
-        }
-
-        /// The value as it is written; nil if it is not set.
-        func value(_ owner: Owner) -> SettingValue? { type.print(owner[keyPath: place()]) }
-
-        /// Reads it. `whole` is the path as it is written, for messages.
-        func read(
-            _ node: TOMLNode, _ path: String, whole: String, _ owner: inout Owner,
-            _ context: inout ReadContext
         ) {
-            context.note("\(path).\(name)", at: node.position)
-            do throws(Problem) { owner[keyPath: place()] = try type.parse(node) } catch {
-                context.refuse(node, whole, error, SettingDescription.allowed(type.name, type.range))
-            }
+            self.init(name, place(), type.optional())
         }
     }
 
