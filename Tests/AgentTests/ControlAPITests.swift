@@ -137,8 +137,8 @@ struct ControlAPITests {
             let file = "\(agent.directory)/spoolship.toml"
             try writeFile(
                 file, readFile(file) + "\n[dispatch]\nbatch_events = 7\n[device]\nproperties = []\n")
-            #expect(
-                try ask("POST", "/v1/reload")["changed"]?.array?.first == "dispatch.batch_events 50 -> 7")
+            let change = "dispatch.batch_events { full = 50, max = 5000 } -> { full = 7, max = 5000 }"
+            #expect(try ask("POST", "/v1/reload")["changed"]?.array?.first?.string == change)
             try writeFile(file, "[dispatch]\ninterval = 1\n")
             #expect(try ask("POST", "/v1/reload")["error"]?["code"] == "configuration")
         }

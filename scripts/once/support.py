@@ -60,6 +60,6 @@ def as_printed(title, base, address):
         path = f"{base}/{os.path.basename(found[2])}"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(16))
-        return f'{found[1]} = "{path}"'
+        return f'{found[1]}{path}"'
 
-    return re.sub(r'(\w+_file) = "([^"]+)"', place, text)
+    return re.sub(r'(\w+_file = "|\w+ = "file:)([^"]+)"', place, text)
