@@ -57,7 +57,8 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("forty apps with files in place share one inotify instance; the spool and the time zone have their own")
+        @Test(
+            "forty apps with files in place share one inotify instance; spool and time zone have their own")
         func instances() throws {
             let bench = try Workbench()
             try #require(mkdir("\(bench.path)/logs", 0o755) == 0)
