@@ -272,6 +272,38 @@ struct ReadContext {
         }
     }
 
+    /// Notes how the line of an old key is written now, and where its setting was set.
+    ///
+    /// - Parameters:
+    ///   - now: the new key, as a path in the section.
+    ///   - settings: the section's values in force.
+    ///   - path: the section's path.
+    mutating func noteRenaming(
+        of member: TOMLNode.Member, to now: String, beside members: [TOMLNode.Member],
+        in settings: [EffectiveSetting], path: String
+    ) {
+        let prefix = path.isEmpty ? "" : "\(path)."
+        let origin = origins.removeValue(forKey: prefix + member.key)
+        origins[prefix + now] = origin
+        // The new key may be a table of which the old one was a part: `name_length.beyond`.
+        let table = now.lastIndex(of: ".").map { String(now[..<$0]) }
+        guard
+            let setting = settings.first(where: { $0.path == now })
+                ?? settings.first(where: { $0.path == table })
+        else { return }
+        origins[prefix + setting.path] = origins[prefix + setting.path] ?? origin
+        guard let value = setting.value else { return }
+        // `journal = true` and `journal.units = …` cannot be in one table.
+        let switched = members.first { other in
+            guard case .boolean = other.node.value else { return false }
+            return setting.path.hasPrefix("\(other.key).")
+        }
+        let instead = switched.map { "; it stands for \($0.key) = true, too" } ?? ""
+        add(
+            .renamed, "\(prefix)\(member.key) is now written: \(setting.path) = \(value.toml)\(instead)",
+            at: member.keyPosition, severity: .note)
+    }
+
     /// Notes where a setting or section was set.
     mutating func note(_ path: String, at position: Position?) {
         origins[path] = position.map { .file($0) } ?? origin
@@ -299,12 +331,18 @@ extension SettingsSection {
         _ name: String, _ kind: SectionDescription.Kind, _ why: String,
         sameKeysAs: String? = nil
     ) -> EntryDescription {
-        .section(
+        var rows: [EntryDescription] = []
+        var oldKeys: [(name: String, now: String)] = []
+        for row in entries {
+            if let now = row.renamed {
+                oldKeys.append((row.name, now(Self())))
+            } else {
+                rows.append(row.description)
+            }
+        }
+        return .section(
             SectionDescription(
-                name: name, kind: kind, why: why,
-                entries: entries.filter { $0.renamed == nil }.map(\.description),
-                oldKeys: entries.compactMap { row in row.renamed.map { (row.name, $0(Self())) } },
-                sameKeysAs: sameKeysAs))
+                name: name, kind: kind, why: why, entries: rows, oldKeys: oldKeys, sameKeysAs: sameKeysAs))
     }
 
     /// Reads the members of a table. An unknown key is a problem, with the nearest known key.
@@ -314,57 +352,32 @@ extension SettingsSection {
             return
         }
         let rows = Self.entries
-        var old: [(row: Entry<Self>, member: TOMLNode.Member)] = []
-        for member in members where member.key != TOMLText.unreadableSection {
-            guard let entry = rows.first(where: { $0.name == member.key }) else {
+        var old: [(row: Int, member: Int)] = []
+        for (index, member) in members.enumerated() where member.key != TOMLText.unreadableSection {
+            guard let row = rows.firstIndex(where: { $0.name == member.key }) else {
                 let known = rows.filter { $0.renamed == nil }.map(\.name)
                 context.add(
                     .unknownKey, unknownKey(member.key, path: path, known: known), at: member.keyPosition)
                 continue
             }
-            if entry.renamed != nil {
-                old.append((entry, member))
+            if rows[row].renamed != nil {
+                old.append((row, index))
                 continue
             }
             let path = path.isEmpty ? member.key : "\(path).\(SettingValue.key(member.key))"
-            entry.read(member.node, path, &self, &context)
+            rows[row].read(member.node, path, &self, &context)
         }
         // At the end: what an old key means may depend on other keys, and its new line may hold several.
-        for (row, member) in old {
-            row.read(member.node, path.isEmpty ? member.key : "\(path).\(member.key)", &self, &context)
+        for (row, index) in old {
+            let member = members[index]
+            rows[row].read(
+                member.node, path.isEmpty ? member.key : "\(path).\(member.key)", &self, &context)
         }
-        for (row, member) in old {
-            noteRenaming(of: member, row, beside: members, path: path, context: &context)
+        for (row, index) in old {
+            guard let now = rows[row].renamed?(self) else { continue }
+            context.noteRenaming(
+                of: members[index], to: now, beside: members, in: effective(in: .root), path: path)
         }
-    }
-
-    /// Notes how the line of an old key is written now, and where its setting was set.
-    private func noteRenaming(
-        of member: TOMLNode.Member, _ row: Entry<Self>, beside members: [TOMLNode.Member], path: String,
-        context: inout ReadContext
-    ) {
-        guard let now = row.renamed?(self) else { return }
-        let prefix = path.isEmpty ? "" : "\(path)."
-        let origin = context.origins.removeValue(forKey: prefix + member.key)
-        context.origins[prefix + now] = origin
-        // The new key may be a table of which the old one was a part: `name_length.beyond`.
-        let settings = effective(in: .root)
-        let table = now.lastIndex(of: ".").map { String(now[..<$0]) }
-        guard
-            let setting = settings.first(where: { $0.path == now })
-                ?? settings.first(where: { $0.path == table })
-        else { return }
-        context.origins[prefix + setting.path] = context.origins[prefix + setting.path] ?? origin
-        guard let value = setting.value else { return }
-        // `journal = true` and `journal.units = …` cannot be in one table.
-        let switched = members.first { other in
-            guard case .boolean = other.node.value else { return false }
-            return setting.path.hasPrefix("\(other.key).")
-        }
-        let instead = switched.map { "; it stands for \($0.key) = true, too" } ?? ""
-        context.add(
-            .renamed, "\(prefix)\(member.key) is now written: \(setting.path) = \(value.toml)\(instead)",
-            at: member.keyPosition, severity: .note)
     }
 
     /// This section, but with the values of `started` for settings that a reload cannot change.
@@ -376,13 +389,14 @@ extension SettingsSection {
 
     /// The values in force of all settings in this section.
     func effective(in place: SectionPlace) -> [EffectiveSetting] {
-        Self.entries.filter { $0.renamed == nil }.flatMap { entry in
-            entry.list(self, place).map { setting in
-                var setting = setting
+        var all: [EffectiveSetting] = []
+        for entry in Self.entries where entry.renamed == nil {
+            for var setting in entry.list(self, place) {
                 setting.use = setting.use.inside(entry.use)
-                return setting
+                all.append(setting)
             }
         }
+        return all
     }
 }
 
