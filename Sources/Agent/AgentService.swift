@@ -79,7 +79,7 @@ public actor AgentService: LoopActor {
     /// Whether a round that applies the containers' values waits for its turn. News meanwhile need no second
     /// round.
     var isContainerRoundWanted = false
-    /// What people and apps are told about the containers' values.
+    /// Reports the containers' values to people and apps.
     var containerNews: ContainerNews
     /// Start, run or stop, with what each has.
     private(set) var life = AgentLife.starting(nil)

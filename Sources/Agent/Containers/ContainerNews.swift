@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Logs
 
-/// What people and apps are told about the values of containers: refused settings in the log, and all values
+/// Reports the values of containers to people and apps: refused settings in the log, and all values
 /// in a file of the runtime directory. Each piece of news once.
 struct ContainerNews {
     /// File in the runtime directory that publishes the containers' values to apps.

@@ -30,7 +30,7 @@ public struct AgentSettings: SettingsSection {
         .setting("log_format", \.logFormat, .choice, "json is for programs that read the log."),
         .setting(
             "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
-            "How long the agent keeps sending after it was told to stop; 0 sends nothing. Nothing is lost either way."
+            "How long the agent keeps sending once it is stopped; 0 sends nothing. Nothing is lost either way."
         ),
         .setting(
             "hash_key", \.hashKey, optional: SecretFile.valueType,

@@ -54,7 +54,7 @@ final class HTTPConnection {
     /// Whether no byte of a request was received.
     var isIdle: Bool { phase == .receiving && request.isEmpty }
 
-    /// Ends the stream; a writer that still waits is told that nothing more is sent.
+    /// Ends the stream; a writer that still waits learns that nothing more is sent.
     func endStream() {
         stream?.writer?.resume(returning: false)
         stream = nil

@@ -116,8 +116,10 @@ struct Attempt: Sendable {
     /// The queue failed to store the settlement, which is sent again at a time, or is on its way again now
     /// (nil).
     mutating func tell(again: BootInstant?) {
-        guard case .settling(let told) = phase else { return assertionFailure("only an end is told") }
-        var settling = told.content
+        guard case .settling(let current) = phase else {
+            return assertionFailure("only a settlement is sent again")
+        }
+        var settling = current.content
         settling.againAt = again
         phase = .settling(Boxed(settling))
     }
