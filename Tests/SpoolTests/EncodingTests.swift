@@ -302,4 +302,72 @@ struct EncodingTests {
             #expect(String(decoding: found, as: UTF8.self) == text, "\(name)")
         }
     }
+
+    @Test(
+        "old files and archives that are longer than a buffer are decoded whole",
+        arguments: FileEncoding.allCases)
+    func longBackfill(encoding: FileEncoding) throws {
+        let directory = try TemporaryDirectory()
+        let tail = encoding == .latin1 ? "zwölf" : "日本語 zwölf"
+        let text = (0..<60_000).map { "{\"name\":\"\($0) \(tail)\"}\n" }.joined()
+        for (name, pack) in [("a.jsonl", nil), ("b.json", nil), ("c.jsonl.gz", Compression.gzip)] {
+            let path = "\(directory.path)/\(name)"
+            var content = bytes(text, encoding, hasMark: encoding != .latin1)
+            if let pack { content = try FrameCompressor(pack).compress(content) }
+            try WholeFile.replace(path, with: content, mode: 0o600)
+            let file = try BackfillFile(path: path, maxEventSize: 1000)
+            file.decode(encoding)
+            #expect(try file.begin(at: nil))
+            var found: [UInt8] = []
+            while let piece = try file.next(atMost: 100_000) {
+                #expect(piece.problem == nil)
+                found += piece.bytes
+            }
+            #expect(found == Array(text.utf8), "\(name)")
+        }
+    }
+
+    @Test(
+        "a first line that is too long, behind a byte order mark and before half a pair, ends",
+        arguments: [FileEncoding.utf16le, .utf16be])
+    func tooLongBehindMark(encoding: FileEncoding) throws {
+        let directory = try TemporaryDirectory()
+        let longest = 200_000
+        // The buffer ends in the middle of the pair, at one of these lengths.
+        for length in (longest - 2)...(longest + 4) {
+            let path = "\(directory.path)/\(length).jsonl"
+            let text = String(repeating: "a", count: length) + "😀😀\n{\"name\":\"next\"}\n"
+            try WholeFile.replace(path, with: bytes(text, encoding, hasMark: true), mode: 0o600)
+            let file = try BackfillFile(path: path, maxEventSize: longest)
+            file.decode(encoding)
+            #expect(try file.begin(at: nil))
+            var (found, problems) = ([UInt8](), 0)
+            while let piece = try file.next(atMost: 4096) {
+                if piece.problem == nil {
+                    found += piece.bytes
+                } else {
+                    problems += 1
+                }
+            }
+            #expect(problems == 1 && found == Array("{\"name\":\"next\"}\n".utf8), "\(length)")
+        }
+    }
+
+    @Test(
+        "an archive in place is handed over whole, however little is taken at a time",
+        arguments: FileEncoding.allCases)
+    func archiveInSmallCommits(encoding: FileEncoding) async throws {
+        let spool = try SpoolHarness()
+        let expected = (0..<1200).map {
+            "\($0) \(lines(encoding)[$0 % 3]) " + String(repeating: "x", count: 400)
+        }
+        spool.queue.with { $0.room = 100 }
+        let content = bytes(expected.map { $0 + "\n" }.joined(), encoding, hasMark: encoding != .latin1)
+        spool.write(try FrameCompressor(.gzip).compress(content), to: "app.log.1.gz")
+        let place = try #require(ReadPlace.of(app: "web", ["\(spool.path)/*.gz"])?.first)
+        let reader = try await start(spool, encoding) { ($0.place, $0.directory) = (place, place.root) }
+        await spool.until("all arrive") { spool.queue.lines.count >= expected.count }
+        #expect(spool.queue.lines == expected)
+        await reader.stop()
+    }
 }

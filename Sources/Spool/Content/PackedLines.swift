@@ -136,7 +136,7 @@ final class PackedLines {
             self.decoding?.script = FileScript(FileDecoder(head: unpacked, decoding.encoding))
         }
         guard let decoder = self.decoding?.script.decoder else { return }
-        let room = decoder.length(beyond: longest) + 1
+        let room = decoder.room(forLineOf: longest)
         if storage.count < room {
             let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 16)
             larger.copyMemory(from: unpacked)
@@ -247,7 +247,8 @@ final class PackedLines {
     /// Moves the bytes that were not taken to the beginning of the buffer, to make room behind them.
     private func moveToFront() {
         guard start > 0 else { return }
-        storage.copyMemory(from: lines)
+        // What was unpacked, not its text: the text may be longer than the buffer.
+        storage.copyMemory(from: unpacked)
         start = 0
     }
 }

@@ -302,7 +302,7 @@ public actor SpoolReader: LoopActor {
     /// The read buffer, with room for the longest line of a file in another encoding.
     func takeBuffer(for decoder: FileDecoder?) -> UnsafeMutableRawBufferPointer {
         guard let decoder else { return takeBuffer() }
-        let longest = Fingerprint.longest + decoder.length(beyond: options.maxEventSize) + 1
+        let longest = Fingerprint.longest + decoder.room(forLineOf: options.maxEventSize)
         return readBuffer.take(max(blockSize, longest))
     }
 
