@@ -247,6 +247,8 @@ package actor S3Output: MeasuredOutput {
     /// Bytes of an answer to keep: error documents are shorter.
     private static let answerLimit = 4096
 
+    package func dropIssuedCredentials() async { signer.dropIssued() }
+
     @discardableResult package func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in
             signer.use(secret)
