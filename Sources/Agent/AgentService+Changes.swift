@@ -104,7 +104,7 @@ extension AgentService {
     func hostChanged() async {
         await configurationTurn.takeTurn(configurationTurn.drawTicket())
         defer { configurationTurn.passTurn() }
-        guard let parts, machine.lookAgain(at: time.wallTime, log: log) else { return }
+        guard let parts, !life.isStopping, machine.lookAgain(at: time.wallTime, log: log) else { return }
         do throws(ControlRefusal) {
             try await apply(settings, parts)
         } catch {

@@ -263,7 +263,9 @@ public actor AgentService: LoopActor {
         manager?.notify("READY=1")
         await AgentStatus(agent: self, parts: parts).notify()
         life.note(watchdog: startWatchdog(parts))
-        await parts.hostWatch.start()
+        if await !parts.hostWatch.start() {
+            log.warning("host name and time zone are not watched; a change counts from the next start")
+        }
         log.info(
             "agent started",
             [

@@ -49,15 +49,16 @@ struct HostFacts: Sendable {
         }
     }
 
-    /// The facts with the host's name and zone as they are now. A zone that cannot be read stays as it was.
+    /// The facts with the host's name and zone as they are now. A zone that cannot be read is logged, and stays
+    /// as it was.
     ///
     /// - Parameter variable: the value of `TZ`.
-    func lookedAgain(_ variable: String? = environment("TZ")) -> HostFacts {
+    func lookedAgain(_ variable: String? = environment("TZ"), log: Log) -> HostFacts {
         var facts = self
         facts.name = hostName()
         facts.found["host_name"] = facts.name.isEmpty ? nil : facts.name
-        if let zone = try? TimeZoneLoader().loadLocal(variable) {
-            facts.zone = zone
+        do { facts.zone = try TimeZoneLoader().loadLocal(variable) } catch {
+            log.warning("time zone cannot be read; the old one stays in force", ["reason": "\(error)"])
         }
         return facts
     }

@@ -37,7 +37,9 @@ actor HostWatch: LoopActor {
     }
 
     /// Begins to watch. What cannot be watched is left: then a change counts from the next start.
-    func start() {
+    ///
+    /// - Returns: whether both are watched.
+    @discardableResult func start() -> Bool {
         if let file = try? Descriptor(checking: open(nameFile, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "open"),
             (try? loop.watch(file.raw, for: .priority, { _ in self.assumeIsolated { $0.renamed() } })) != nil
         {
@@ -50,8 +52,9 @@ actor HostWatch: LoopActor {
             inotify_add_watch(queue.raw, zone.directory, mask) >= 0,
             (try? loop.watch(queue.raw, for: .readable, { _ in self.assumeIsolated { $0.namesChanged() } }))
                 != nil
-        else { return }
+        else { return false }
         inotify = consume queue
+        return hostName != nil
     }
 
     func stop() {

@@ -25,7 +25,7 @@ final class Machine: Sendable {
     /// - Parameter variable: the value of `TZ`.
     func lookAgain(at now: Timestamp, log: Log, _ variable: String? = environment("TZ")) -> Bool {
         let old = facts
-        let new = old.lookedAgain(variable)
+        let new = old.lookedAgain(variable, log: log)
         let zones = (old.zone?.name ?? "none", new.zone?.name ?? "none")
         state.withLock { state in
             state.facts = new
