@@ -272,7 +272,16 @@ struct ReadContext {
         }
     }
 
-    /// Notes how the line of an old key is written now, and where its setting was set.
+    /// A setting was set under an old key: it counts as set under the new one, a path in the section.
+    mutating func moveOrigin(of key: String, to now: String, path: String) {
+        let prefix = path.isEmpty ? "" : "\(path)."
+        origins[prefix + now] = origins.removeValue(forKey: prefix + key)
+    }
+
+    /// Notes how the line of an old key is written now.
+    ///
+    /// Of a pair only the values that are set are in the new line: with the other one's default it would mean
+    /// more than the old line, for example for destinations whose type has another default.
     ///
     /// - Parameters:
     ///   - now: the new key, as a path in the section.
@@ -283,16 +292,19 @@ struct ReadContext {
         in settings: [EffectiveSetting], path: String
     ) {
         let prefix = path.isEmpty ? "" : "\(path)."
-        let origin = origins.removeValue(forKey: prefix + member.key)
-        origins[prefix + now] = origin
         // The new key may be a table of which the old one was a part: `name_length.beyond`.
         let table = now.lastIndex(of: ".").map { String(now[..<$0]) }
         guard
             let setting = settings.first(where: { $0.path == now })
                 ?? settings.first(where: { $0.path == table })
         else { return }
-        origins[prefix + setting.path] = origins[prefix + setting.path] ?? origin
-        guard let value = setting.value else { return }
+        origins[prefix + setting.path] = origins[prefix + setting.path] ?? origins[prefix + now]
+        guard var value = setting.value else { return }
+        if setting.path != now, case .table(let halves) = value {
+            value = .table(halves.filter { origins["\(prefix)\(setting.path).\($0.name)"] != nil })
+        }
+        // The value of a variable may be a secret in the wrong place.
+        let text = member.node.isFromEnvironment ? "…" : value.toml
         // `journal = true` and `journal.units = …` cannot be in one table.
         let switched = members.first { other in
             guard case .boolean = other.node.value else { return false }
@@ -300,7 +312,7 @@ struct ReadContext {
         }
         let instead = switched.map { "; it stands for \($0.key) = true, too" } ?? ""
         add(
-            .renamed, "\(prefix)\(member.key) is now written: \(setting.path) = \(value.toml)\(instead)",
+            .renamed, "\(prefix)\(member.key) is now written: \(setting.path) = \(text)\(instead)",
             at: member.keyPosition, severity: .note)
     }
 
@@ -368,13 +380,18 @@ extension SettingsSection {
             rows[row].read(member.node, path, &self, &context)
         }
         // At the end: what an old key means may depend on other keys, and its new line may hold several.
+        var renamed: [(member: Int, now: String)] = []
         for (row, index) in old {
             let member = members[index]
+            let problems = context.problems.count
             rows[row].read(
                 member.node, path.isEmpty ? member.key : "\(path).\(member.key)", &self, &context)
+            // A value that was refused has no new line.
+            guard context.problems.count == problems, let now = rows[row].renamed?(self) else { continue }
+            renamed.append((index, now))
         }
-        for (row, index) in old {
-            guard let now = rows[row].renamed?(self) else { continue }
+        for (index, now) in renamed { context.moveOrigin(of: members[index].key, to: now, path: path) }
+        for (index, now) in renamed {
             context.noteRenaming(
                 of: members[index], to: now, beside: members, in: effective(in: .root), path: path)
         }

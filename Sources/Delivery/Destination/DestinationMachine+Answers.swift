@@ -2,7 +2,7 @@ internal import EventLoops
 internal import Model
 
 // Answers of the destination: good ones, failures that pass, and refusals of the whole request. Answers about
-// single events are in +Rejections.
+// single events are judged here, too: `Blame` says whose fault a refusal is.
 extension DestinationMachine {
     /// When a destination is tried again after its sender found no route. Commands and, if it runs, the
     /// network monitor end the wait earlier.

@@ -156,7 +156,8 @@ struct PrivacyProof {
     /// left out, because the proof has its own files.
     static func decides(_ key: Substring) -> Bool {
         let ofFiles = [
-            "read", "exclude", "follow", "since", "encoding", "format", "text", "first_line", "destinations",
+            "read", "exclude", "follow", "since", "encoding", "file_path", "format", "text", "first_line",
+            "destinations",
         ]
         return !ofFiles.contains(String(key)) && !key.hasPrefix("journal")
     }
