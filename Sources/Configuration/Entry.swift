@@ -301,7 +301,10 @@ struct ReadContext {
         origins[prefix + setting.path] = origins[prefix + setting.path] ?? origins[prefix + now]
         guard var value = setting.value else { return }
         if setting.path != now, case .table(let halves) = value {
-            value = .table(halves.filter { origins["\(prefix)\(setting.path).\($0.name)"] != nil })
+            let set = halves.filter { origins["\(prefix)\(setting.path).\($0.name)"] != nil }
+            // `batch_on_size` is now a value of the first half, and neither half's name.
+            let isNeither = !halves.contains { now == "\(setting.path).\($0.name)" }
+            value = .table(isNeither && set.first != halves.first ? halves.prefix(1) + set : set)
         }
         // The value of a variable may be a secret in the wrong place.
         let text = member.node.isFromEnvironment ? "…" : value.toml

@@ -167,6 +167,40 @@ struct OldKeysTests {
         }
     }
 
+    @Test("a note has only what was set, so that its line means no more than the old one")
+    func noteSaysNoMore() throws {
+        func notes(_ text: String) throws -> [String] {
+            try Settings.read([ConfigurationText(file: "a.toml", text: text)]).warnings
+                .filter { $0.severity == .note }.map(\.message)
+        }
+        let archive =
+            "[[destination]]\nname = \"a\"\ntype = \"s3\"\ns3.bucket = \"events\"\ns3.region = \"eu-central-1\"\n"
+            + "s3.credentials = \"instance\"\n[dispatch]\n"
+        for (old, new) in [
+            ("batch_most_events = 900", "batch_events = { max = 900 }"),
+            ("batch_on_size = false", "batch_events = { full = 0 }"),
+        ] {
+            #expect(try notes(archive + old).contains { $0.hasSuffix("is now written: \(new)") }, "\(old)")
+            let before = try Settings.read([ConfigurationText(file: "a.toml", text: archive + old)]).settings
+            let after = try Settings.read([ConfigurationText(file: "a.toml", text: archive + new)]).settings
+            let was = before.dispatch(for: before.destinations[0])
+            let now = after.dispatch(for: after.destinations[0])
+            #expect(was.batchMostEvents == now.batchMostEvents && was.batchOnSize == now.batchOnSize)
+            #expect(was.batchEvents == now.batchEvents || !now.batchOnSize)
+        }
+    }
+
+    @Test("a value that is refused has no new line")
+    func refusedHasNoNote() {
+        let text = "[dispatch]\nbatch_most_events = \"x\""
+        do {
+            _ = try Settings.read([ConfigurationText(file: "a.toml", text: text)])
+            Issue.record("it was accepted")
+        } catch {
+            #expect(error.problems.map(\.severity) == [.error], "\(error)")
+        }
+    }
+
     @Test("values of later files override those of earlier ones, in old and in new form")
     func filesOverride() throws {
         let texts = [
