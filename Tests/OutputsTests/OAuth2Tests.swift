@@ -135,6 +135,17 @@ struct OAuth2Tests {
         #expect(try await room.count("/token") == 3)
     }
 
+    @Test("a resume while the token endpoint is down leaves a valid token in use")
+    func resumedWithoutEndpoint() async throws {
+        let room = try await Room()
+        let output = try room.output()
+        #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
+        try await room.steer("broken", "1")
+        await output.dropIssuedCredentials()
+        #expect(await output.send(try Sample.batch(1, number: 2)) == .acknowledged)
+        #expect(await output.send(try Sample.batch(1, number: 3)) == .acknowledged)
+    }
+
     @Test(
         "a token that is refused of several requests at once holds none of them, and is asked for again once")
     func revokedAtOnce() async throws {

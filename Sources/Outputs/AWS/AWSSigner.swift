@@ -123,7 +123,7 @@ final class AWSSigner: RequestAuthorizer {
         temporary.forget()
     }
 
-    func dropIssued() { temporary.forget() }
+    func dropIssued() { temporary.renewNext() }
 
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool {
         temporary.renewRefused(request.credential, isOver: isOver, at: now)

@@ -125,6 +125,7 @@ protocol RequestAuthorizer: AnyObject {
     /// Drops the credential that a request carried and the destination refused; see
     /// `Temporary.renewRefused`.
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool
-    /// Drops an issued credential, however young it is: a person says that its refusal has been repaired.
+    /// Has an issued credential replaced, however young it is: a person says that its refusal has been
+    /// repaired. Without an answer of the service it is used further.
     func dropIssued()
 }

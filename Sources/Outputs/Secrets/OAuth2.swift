@@ -105,7 +105,7 @@ final class OAuth2Client: RequestAuthorizer {
         temporary.forget()
     }
 
-    func dropIssued() { temporary.forget() }
+    func dropIssued() { temporary.renewNext() }
 
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool {
         renewRefused(request.credential, isOver: isOver, at: now)

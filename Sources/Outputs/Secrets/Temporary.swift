@@ -20,6 +20,8 @@ final class Temporary<Value: Expiring> {
     private var count = 0
     /// Whether the last one was dropped because it was refused.
     private var wasRefused = false
+    /// Whether the next call requests another one, however young the last is.
+    private var isDue = false
     /// Lets one caller renew while the others wait for its result. Otherwise all batches in flight would
     /// ask at the same moment, and a token service would throttle the agent.
     private let turn = Turnstile()
@@ -47,11 +49,11 @@ final class Temporary<Value: Expiring> {
     func current(
         _ time: any TimeSource, renew: () async throws(CredentialFailure) -> Value
     ) async throws(CredentialFailure) -> Given {
-        if let last, !Temporary.isReached(last.renewal, time) { return last }
+        if let last, !isDue, !Temporary.isReached(last.renewal, time) { return last }
         await turn.takeTurn(turn.drawTicket())
         defer { turn.passTurn() }
         // While this call waited for its turn, another one may have renewed the credential.
-        if let last, !Temporary.isReached(last.renewal, time) { return last }
+        if let last, !isDue, !Temporary.isReached(last.renewal, time) { return last }
         do throws(CredentialFailure) {
             let (since, today) = (time.bootTime, time.wallTime)
             let value = try await renew()
@@ -63,9 +65,11 @@ final class Temporary<Value: Expiring> {
                 expires: lifetime.map { since + $0 },
                 replacesRefused: wasRefused)
             wasRefused = false
+            isDue = false
             last = given
             return given
         } catch {
+            isDue = false
             if let last, !Temporary.isReached(last.expires, time) { return last }
             throw error
         }
@@ -74,6 +78,13 @@ final class Temporary<Value: Expiring> {
     /// Drops the credential, so that the next call requests another.
     func forget() {
         last = nil
+        wasRefused = false
+    }
+
+    /// Has the next call request another credential. If that fails, the last one is used until its expiry:
+    /// the service may be down, and the destination may be well.
+    func renewNext() {
+        isDue = true
         wasRefused = false
     }
 

@@ -322,9 +322,13 @@ extension SpoolReader {
         -> Bool
     {
         guard let decoder = file.script.decoder else { return length > Int64(options.maxEventSize) }
-        guard length < Int64(decoder.length(beyond: options.maxEventSize)) else { return true }
-        let bytes = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: Int(length))
-        return decoder.text(of: bytes).count > options.maxEventSize
+        let beyond = decoder.length(beyond: options.maxEventSize)
+        // A byte order mark before the first line is not text.
+        let bytes = try FileSystem.bytes(
+            of: descriptor, at: file.taken.offset, count: Int(min(length, Int64(beyond + 2))))
+        let mark = file.taken.offset == 0 ? bytes.withUnsafeBytes { decoder.markLength(of: $0) } : 0
+        guard length - Int64(mark) < Int64(beyond) else { return true }
+        return decoder.text(of: Array(bytes.dropFirst(mark))).count > options.maxEventSize
     }
 
     /// Whether bytes from a single read are of one content. If the file is truncated and rewritten during the

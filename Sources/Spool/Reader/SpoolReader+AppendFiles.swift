@@ -171,7 +171,8 @@ extension SpoolReader {
     ) throws(SystemError) -> Int64 {
         var end = decoder?.start(ofUnitAt: offset) ?? offset
         let offset = end
-        while end > max(0, offset - Int64(options.maxEventSize)) {
+        let farthest = decoder?.length(beyond: options.maxEventSize) ?? options.maxEventSize
+        while end > max(0, offset - Int64(farthest)) {
             let begin = max(0, end - 65_536)
             let bytes = try FileSystem.bytes(of: descriptor, at: begin, count: Int(end - begin))
             if let decoder {
