@@ -72,6 +72,17 @@ struct FollowedLinksTests {
         spool.write("secret\n", to: "other/secret.log")
         spool.write("docker\n", to: "docker/1/json.log")
         spool.write("pod\n", to: "pods/web/0.log")
+        // A directory whose name only begins like one that is followed.
+        spool.makeDirectory("podsX")
+        spool.write("secret\n", to: "podsX/0.log")
+        // Chains of eight and of nine links, with the one that the pattern finds.
+        for (name, length) in [("eight", 7), ("nine", 8)] {
+            spool.write("\(name)\n", to: "pods/web/\(name)-0")
+            for number in 1...length {
+                link(spool, "pods/web/\(name)-\(number)", to: "\(name)-\(number - 1)")
+            }
+            link(spool, "containers/\(name).log", to: "../pods/web/\(name)-\(length)")
+        }
         link(spool, "pods/web/out.log", to: "../../other/secret.log")
         for (name, target) in [
             ("direct", "../other/secret.log"), ("above", "../pods/../other/secret.log"),
@@ -82,12 +93,12 @@ struct FollowedLinksTests {
         spool.write("own\n", to: "containers/own.log")
         let reader = try await start(spool, following: following)
         var expected = ["own"]
-        if following.contains("pods") { expected.append("pod") }
+        if following.contains("pods") { expected += ["pod", "eight"] }
         if following.contains("docker") { expected.append("docker") }
         await spool.untilLines(expected)
         await spool.pause(.milliseconds(300))
         #expect(Set(spool.queue.lines) == Set(expected))
-        for name in ["direct", "above", "second"] {
+        for name in ["direct", "above", "second", "directory", "prefix"] {
             #expect(
                 spool.log.messages.contains {
                     $0.text == "file refused" && $0.fields.contains { $0.value.hasSuffix("/\(name).log") }

@@ -24,7 +24,7 @@ extension ReadPlace {
     /// agent to another file of that directory, but not out of it.
     ///
     /// - Parameter directory: the directory that the link is in.
-    /// - Returns: nil if the link leads elsewhere.
+    /// - Returns: nil if the link leads elsewhere, or to a directory.
     /// - Throws: ENOENT if it leads to nothing.
     func target(of link: borrowing Descriptor, in directory: Int32) throws(SystemError) -> LinkTarget? {
         guard !follow.isEmpty, var text = RealPath.target(of: "", in: link.raw) else { return nil }
@@ -35,6 +35,7 @@ extension ReadPlace {
             let parent = try FileSystem.openDirectory(opened.descriptor.raw, rest.parent)
             let file = try FileSystem.openPath(parent.raw, rest.last)
             guard let next = RealPath.target(of: "", in: file.raw) else {
+                if try FileSystem.status(file).isDirectory { return nil }
                 return LinkTarget(file: file, directory: parent, name: rest.last)
             }
             text = next
