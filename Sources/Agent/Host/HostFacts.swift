@@ -49,8 +49,8 @@ struct HostFacts: Sendable {
         }
     }
 
-    /// The facts with the host's name and zone as they are now. A zone that cannot be read is logged, and stays
-    /// as it was.
+    /// The facts with the host's name and zone as they are now. A zone that cannot be read is logged, and
+    /// stays as it was.
     ///
     /// - Parameter variable: the value of `TZ`.
     func lookedAgain(_ variable: String? = environment("TZ"), log: Log) -> HostFacts {

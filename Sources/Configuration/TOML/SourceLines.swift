@@ -67,7 +67,8 @@ struct SourceLines: Sendable, Equatable {
     }
 
     /// Keys whose value names a file with a secret. They are masked, because people write the secret itself
-    /// there by mistake. `credentials` is a choice for AWS and a file for NATS: a line shows only its last word.
+    /// there by mistake. `credentials` is a choice for AWS and a file for NATS: a line shows only its last
+    /// word.
     private static let keyFiles: Set<String> = ["credentials", "hash_key"]
     /// Sections that have no secrets.
     private static let harmlessSections = Set(Settings.description.map(\.name)).subtracting(["destination"])

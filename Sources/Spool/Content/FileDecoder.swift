@@ -40,8 +40,8 @@ struct FileDecoder: Equatable {
     /// Least length in the file of a text that is longer than `longest` bytes, in every case.
     func length(beyond longest: Int) -> Int { unit * (longest + 1) }
 
-    /// Room for the bytes of the longest line, so that a longer one is recognised: with a byte order mark before
-    /// it, half of a surrogate pair behind it, which is not decoded yet, and an LF.
+    /// Room for the bytes of the longest line, so that a longer one is recognised: with a byte order mark
+    /// before it, half of a surrogate pair behind it, which is not decoded yet, and an LF.
     func room(forLineOf longest: Int) -> Int { length(beyond: longest) + 2 * unit + 1 }
 
     /// Length of the byte order mark with which a file begins, which is no text.
