@@ -26,7 +26,9 @@ extension AgentService {
                 // The file is on a network mount whose server is gone. The other destinations must not wait
                 // for it: this output is made once the file system answers, and its batches are retried until
                 // then.
-                log.error("a destination waits for a file", ["destination": name, "reason": error.message])
+                log.error(
+                    "destination not started: a file that it needs cannot be read",
+                    ["destination": name, "reason": error.message])
                 output = AwaitedOutput(on: loop) { [self] in
                     try assumeIsolated { try $0.makeOutput(destination, of: settings) }
                 }

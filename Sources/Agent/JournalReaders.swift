@@ -94,7 +94,7 @@ actor JournalReaders: LoopActor {
             } catch {
                 // The agent stops, or cannot store: entries that were not committed are read again after the
                 // next start.
-                return log.info("reading ends", ["app": source.app, "reason": "\(error)"])
+                return log.info("reading of the journal ends", ["app": source.app, "reason": "\(error)"])
             }
             // A full piece means a backlog: read on at once. Otherwise gather entries for a while.
             guard !piece.isFull, !isStopping else { continue }

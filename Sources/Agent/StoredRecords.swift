@@ -26,13 +26,13 @@ public struct StoredRecords: Sendable {
     ) throws(AgentError) -> Value {
         let directory = settings.agent.stateDirectory
         guard FileStatus(directory).map({ $0.owner == geteuid() }) ?? true else {
-            throw AgentError(.noPermission, "the queue in \(directory) is the agent's")
+            throw AgentError(.noPermission, "the queue in \(directory) belongs to another user")
         }
         let sink = StandardErrorLog(level: .error)
         defer { sink.finish() }
         var options = settings.queueOptions
         options.opener = .command
-        let begun = { (error: SystemError) in AgentError(.io, "cannot begin: \(error)") }
+        let begun = { (error: SystemError) in AgentError(.io, "cannot start an event loop: \(error)") }
         return try EventLoop.runProgram(name: "records", failure: begun) {
             [options] loop throws(AgentError) in
             sink.attach(to: loop)

@@ -57,13 +57,13 @@ extension DeliveryNote {
                 ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
         case .setAside(let batch, let events, let failure, let app):
             log.warning(
-                "batch set aside: it alone fails",
+                "batch set aside: it keeps failing while others succeed",
                 [
                     "destination": destination, "batch": batch, "events": events, "app": app ?? "several",
                     "reason": failure.summary,
                 ])
         case .storeFailed(let wait):
-            log.error("the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
+            log.error("queue cannot be used", ["destination": destination, "next_try_in": wait.brief])
         case .paused(let token):
             log.warning("sending is paused", ["destination": destination, "token": token])
         case .pauseKept(let token):

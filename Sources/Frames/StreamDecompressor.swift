@@ -97,7 +97,9 @@ public final class StreamDecompressor {
     ) throws(FrameError) -> Step {
         if atBoundary && !input.isEmpty {
             // Another member follows.
-            guard inflateReset(stream) == Z_OK else { throw FrameError(.corrupt, "gzip state lost") }
+            guard inflateReset(stream) == Z_OK else {
+                throw FrameError(.corrupt, "the gzip decompressor cannot begin the next member")
+            }
             atBoundary = false
         }
         // zlib does not write through `next_in`, although its type is not const.

@@ -64,7 +64,9 @@ final class Committer {
                 case .wait: try await waitForRoom()
                 }
             } catch let error as any StoreFailure where !error.isClosed {
-                log.error("storing failed, will try again", ["reason": error.word, "hint": error.message])
+                log.error(
+                    "events could not be stored: they will be tried again",
+                    ["reason": error.word, "hint": error.message])
                 try await waitForRoom(atMost: .seconds(5))
             }
         }

@@ -53,7 +53,7 @@ struct IntakeReports {
         guard let first = records.first, now >= nextReport else { return }
         nextReport = now + .seconds(10)
         log.warning(
-            "quarantined",
+            "lines quarantined",
             [
                 "path": first.path, "offset": first.offset, "length": first.length,
                 "reason": first.reason.rawValue,
@@ -99,7 +99,7 @@ struct IntakeReports {
     /// Logs events that were sent although they do not match their schema.
     func reportUnfit(_ count: Int, event: String, _ detail: String) {
         log.warning(
-            "events are not as their schema says, they are sent",
+            "events do not match their schema, they are sent",
             [
                 "event": event, "detail": detail, "count": count,
                 "hint":
@@ -131,7 +131,7 @@ struct IntakeReports {
             let broken = counts.brokenJSON - (texts[app]?.brokenJSON ?? 0)
             if notParsed > 0, let last = counts.last {
                 log.warning(
-                    "lines are not of the app's format",
+                    "lines do not match the app's format",
                     [
                         "app": app, "count": notParsed, "column": last.column, "expected": last.expected,
                         "hint": "run `spoolship check --sample FILE`; see parse, pattern and first_line",

@@ -138,7 +138,7 @@ package struct MetricTable: Sendable {
         "app_quarantined", "Lines of an app that went to the quarantine since the start.", .open("app"))
     package let appLinesNotParsed = counter(
         "app_lines_not_parsed",
-        "Lines of an app that were not of its format (parse, pattern) since the start.",
+        "Lines of an app that did not match its format (parse, pattern) since the start.",
         .open("app"))
     package let appBrokenJSON = counter(
         "app_broken_json",

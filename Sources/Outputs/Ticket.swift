@@ -61,7 +61,8 @@ class Ticket<Item> {
 
     /// The report as of now; items without an outcome get `rest`, or a retry if that is nil.
     func report(or rest: Outcome?) -> TicketReport {
-        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up before an answer came"))
+        let fallback =
+            rest ?? .retry(Failure(kind: .connection, message: "the wait ended before an answer came"))
         return TicketReport(outcomes: outcomes.map { $0 ?? fallback }, sentBytes: sentBytes)
     }
 }

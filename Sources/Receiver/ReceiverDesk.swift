@@ -42,7 +42,7 @@ final class ReceiverDesk: Sendable {
             loop = try EventLoop(name: "receiver")
             try loop.start()
         } catch {
-            throw ReceiverError(.listen, "no event loop: \(error)")
+            throw ReceiverError(.listen, "cannot start an event loop: \(error)")
         }
     }
 

@@ -280,7 +280,8 @@ struct SchemaWalk {
 
     /// Fails because a value is not among those of `enum` or `const`.
     private mutating func notAllowed(_ allowed: AllowedValues, _ value: Range<Int>) -> Int? {
-        let what = allowed.keyword == "const" ? "is not the value of const" : "is none of the values of enum"
+        let what =
+            allowed.keyword == "const" ? "is not the value of const" : "is not one of the values of enum"
         return fail(value.lowerBound, what)
     }
 }

@@ -110,7 +110,7 @@ enum SampleReport {
         ]
         report.rules = [("no debug lines", 1_234), ("rule 2", 0)]
         report.checks = [
-            "schemas: 12,431 events as their schemas say, 2 not, in quarantine: 2 of purchase (3)"
+            "schemas: 12,431 events that match their schemas, 2 not, in quarantine: 2 of purchase (3)"
         ]
         report.containers = [
             .init(

@@ -131,7 +131,9 @@ struct StatsServerTests {
                 #expect(await start(text, 9464)?.code == .badAddress, "\(text)")
             }
             let refusal = await start("192.0.2.1", 1)?.message
-            #expect(refusal == "192.0.2.1:1 is not an address of this machine: change stats.listen")
+            #expect(
+                refusal
+                    == "cannot listen on 192.0.2.1:1: it is no address of this machine; change stats.listen")
             #expect(await start("127.0.0.1", 0) == nil)
         }
     }
@@ -140,11 +142,11 @@ struct StatsServerTests {
     func descriptors() {
         #expect(
             StatsServer.failure(SystemError("socket", number: EMFILE), at: "127.0.0.1", port: 9464).message
-                == "127.0.0.1:9464 is not listened on: the agent may open no more files;"
+                == "cannot listen on 127.0.0.1:9464: the agent may open no more files;"
                 + " raise LimitNOFILE of its unit (ulimit -n)")
         #expect(
             StatsServer.failure(SystemError("socket", number: ENFILE), at: "::1", port: 9464).message
-                == "[::1]:9464 is not listened on: this machine has no file left to open; raise fs.file-max")
+                == "cannot listen on [::1]:9464: this machine has no file left to open; raise fs.file-max")
     }
 
     @Test("a client that sends half a request is disconnected, and the number of connections is limited")

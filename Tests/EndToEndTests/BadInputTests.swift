@@ -120,7 +120,9 @@ extension EndToEnd {
             try bench.startAgent(waits: false)
             #expect(try bench.agent?.exit() == 75)
             let log = bench.agentLog
-            #expect(log.contains("127.0.0.1:\(bench.receiverPort) is in use by another program"), "\(log)")
+            #expect(
+                log.contains("cannot listen on 127.0.0.1:\(bench.receiverPort): another program has it"),
+                "\(log)")
             #expect(log.contains("stats.listen"), "\(log)")
             bench.settings["stats.listen"] = right
             try bench.startAgent()

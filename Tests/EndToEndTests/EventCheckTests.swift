@@ -73,7 +73,7 @@ extension EndToEnd {
             #expect(try bench.figures().total("spoolship_schema_events_total\(labels)\"valid\"}") == 2)
             #expect(
                 try bench.command("status").text.contains(
-                    "2 events as their schemas say, 1 not, sent: 1 of bought (2)")
+                    "2 events that match their schemas, 1 not, sent: 1 of bought (2)")
             )
             #expect(try bench.stopAgent() == 0)
             try bench.append(bought(1) + bought(2, amount: -5), to: "later.jsonl")

@@ -247,7 +247,7 @@ extension EndToEnd {
                 try values(of: "key", in: bytes(of: file)).count == 10 && bench.receiverFigure("events") == 10
             }
             try wait(.seconds(30), "the log to say why: \(bench.agentLog)") {
-                bench.agentLog.contains("\(directory)/token cannot be read: its file system does not answer")
+                bench.agentLog.contains("cannot read \(directory)/token: its file system does not answer")
             }
             guard fromTheStart else { return }
             // The log says so at the start, `status` once the first attempt has failed.

@@ -192,7 +192,8 @@ extension EndToEnd {
             #expect(drained.code == 75 && drained.text.contains("main: orphaned"), "\(drained)")
             let wrong = try run(
                 spoolship, Array(words.dropLast()) + ["nowhere", "--config", bench.configuration])
-            #expect(wrong.code == 65 && wrong.text.contains("there is no destination nowhere"), "\(wrong)")
+            #expect(
+                wrong.code == 65 && wrong.text.contains("there is no destination \"nowhere\""), "\(wrong)")
             // Without an agent it is done on the queue's file.
             #expect(try bench.stopAgent() == 0)
             let moved = try run(spoolship, words + ["--config", bench.configuration])

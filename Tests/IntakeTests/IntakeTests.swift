@@ -351,12 +351,13 @@ struct IntakeTests {
                 #expect(await host.take(["bad", #"{"name":"long"}"#]) > 0)
                 try await host.commit()
                 #expect(
-                    said("quarantined") == quarantined && said("limits cut events") == cut, "after \(wait) s")
+                    said("lines quarantined") == quarantined && said("limits cut events") == cut,
+                    "after \(wait) s")
             }
             time.advance(by: .seconds(3_600))
             #expect(await host.take([#"{"name":"a"}"#]) > 0)
             try await host.commit()
-            #expect(said("quarantined") == 3 && said("limits cut events") == 2)
+            #expect(said("lines quarantined") == 3 && said("limits cut events") == 2)
         }
     }
 

@@ -458,7 +458,7 @@ extension QueueMovedTests {
         let message = try #require(store.snapshot.health.failure?.message)
         #expect(
             message
-                == "\(directory)/queue.sqlite cannot be looked at: Not a directory; `spoolship check` says what to do"
+                == "\(directory)/queue.sqlite cannot be inspected: Not a directory; `spoolship check` says what to do"
         )
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))

@@ -85,7 +85,7 @@ struct SchemaTests {
             ),
             (
                 #""order":"AB-1","total":1,"currency":"GBP""#,
-                "/properties/currency is none of the values of enum, at byte 73"
+                "/properties/currency is not one of the values of enum, at byte 73"
             ),
             (
                 #""order":"AB-1","total":1,"colour":"red""#,

@@ -17,7 +17,8 @@ extension ControlRoutes {
                 guard let text = words.screen(of: name) else {
                     let known = report.destinations.map(\.name).joined(separator: ", ")
                     throw ControlRefusal(
-                        404, "unknown_destination", "no destination \"\(name)\": there is \(known)")
+                        404, "unknown_destination",
+                        "there is no destination \"\(name)\"; the configuration has: \(known)")
                 }
                 return .json(report.json.adding("text", .string(text)))
             case "apps": return .json(report.json.adding("text", .string(words.apps)))

@@ -76,7 +76,8 @@ extension ControlRequest {
         var content = FilePiece(bytes: body, offset: offset, end: try text("end"))
         if let word = query["reason"] {
             guard let reason = QuarantineRecord.Reason(rawValue: word) else {
-                throw ControlRefusal.bad("no reason \(word)")
+                let known = QuarantineRecord.Reason.allCases.map(\.rawValue).joined(separator: ", ")
+                throw ControlRefusal.bad("reason must be one of \(known)")
             }
             content.problem = .init(reason: reason, detail: try text("detail"), length: try place("length"))
         } else if body.last != UInt8(ascii: "\n") {

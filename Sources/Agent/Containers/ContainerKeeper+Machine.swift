@@ -57,9 +57,9 @@ extension ContainerKeeper {
                 "container": id, "hint": finding,
             ]
             if finding.isMistake {
-                log.error("container contains a mistake", fields)
+                log.error("container document has a mistake", fields)
             } else {
-                log.warning("container has a weakness", fields)
+                log.warning("container document has a weakness", fields)
             }
         }
         guard !container.deniedFunctions.isEmpty else { return }
@@ -217,7 +217,11 @@ extension ContainerKeeper {
     private func tellAwaited(_ slot: ContainerSlot) {
         guard slot.state.isHolding != slot.isHolding else { return }
         slot.isHolding = slot.state.isHolding
-        guard slot.isHolding else { return log.warning("reading resumes", ["container": slot.settings.id]) }
+        guard slot.isHolding else {
+            return log.warning(
+                "events are read again: the container holds them back no longer",
+                ["container": slot.settings.id])
+        }
         log.error(
             slot.current == nil
                 ? "events are not read: a required container has no document"

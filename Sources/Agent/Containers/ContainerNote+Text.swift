@@ -17,7 +17,7 @@ extension ContainerNote {
                 ["container": container, "type": type.rawValue, "version": version, "new": isNew])
         // Normal at a first start, so no warning.
         case .failed(.saved, .noSavedContainer, _):
-            log.info("nothing saved yet", ["container": container])
+            log.info("container has no saved document", ["container": container])
         case .failed(let type, let result, let message):
             log.warning(
                 "refresh failed, the container stays as it is",

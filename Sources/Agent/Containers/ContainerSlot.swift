@@ -58,7 +58,7 @@ final class ContainerSlot: @unchecked Sendable {
     /// holds the copy.
     func remember(_ document: ContainerDocument, _ content: [UInt8]) throws(ContainerError) -> ContainerCopy {
         guard document.id == settings.id else {
-            throw ContainerError(.id, "it is the container \(document.id), not \(settings.id)")
+            throw ContainerError(.id, "the document is for the container \(document.id), not \(settings.id)")
         }
         let copy = ContainerCopy(
             version: document.version, expires: document.expires, rollout: document.rollout, content: content)

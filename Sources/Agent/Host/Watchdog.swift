@@ -86,7 +86,7 @@ final class Watchdog {
         } else if !isWithholding {
             isWithholding = true
             log.error(
-                "no progress: systemd will kill and restart the agent unless it continues",
+                "watchdog: no progress, systemd restarts the agent unless it continues",
                 ["reason": reasons.joined(separator: "; ")])
         }
         beginRound()

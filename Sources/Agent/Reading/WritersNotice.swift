@@ -140,7 +140,7 @@ extension SpoolState {
         case .nothing(.outOfReach):
             self.init(.none, reason: "the queue's database was removed, replaced or closed off")
         case .nothing(.walPinned):
-            self.init(.none, reason: "a reader outside keeps the queue's WAL from being written back")
+            self.init(.none, reason: "another program keeps the queue's WAL from being written back")
         }
     }
 }

@@ -90,7 +90,7 @@ struct MeasuredSender: BatchSender {
             // Without its app, an event could go to the topic or index of another app.
             guard batch.header.apps.count == batch.header.events else {
                 return .retry(
-                    Failure(kind: .local, message: "whose the events are cannot be read in the queue"))
+                    Failure(kind: .local, message: "the apps of the events cannot be read from the queue"))
             }
         }
         let end = await output.sendMeasured(batch)

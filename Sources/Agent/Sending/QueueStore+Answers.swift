@@ -31,7 +31,7 @@ extension QueueStore {
         case .nothing(.notWritable) where state.health.failure == nil:
             obstacles.append("the state directory cannot be written")
         case .nothing(.walPinned):
-            let reader = state.walReader ?? "a reader outside"
+            let reader = state.walReader ?? "another program"
             obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
         // `failure` above has reported it.
         case .nothing(.notWritable), .nothing(.outOfReach): break

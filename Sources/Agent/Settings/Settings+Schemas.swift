@@ -24,7 +24,7 @@ extension Settings {
         switch answer {
         case .success(let set): return SchemaRules(set: set, isReport: schemas.mode == .report)
         case .failure(let error): throw error
-        case nil: throw SchemaError("\(directory) does not answer: does its disk hang?")
+        case nil: throw SchemaError("cannot read \(directory): its file system does not answer")
         }
     }
 

@@ -119,7 +119,7 @@ struct AgentStatus: Sendable {
         }
         let details = names.isEmpty ? "" : ", \(fate): \(names.joined(separator: ", "))"
         return [
-            "schemas: \(HumanText.plural(all.valid, "event")) as their schemas say,"
+            "schemas: \(HumanText.plural(all.valid, "event")) that match their schemas,"
                 + " \(HumanText.count(all.invalid)) not\(details)"
         ]
     }

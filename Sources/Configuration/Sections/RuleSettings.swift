@@ -49,7 +49,7 @@ public struct RuleSettings: SettingsSection {
             example: "0.1"),
         .setting(
             "throttle", \.throttle, optional: RuleThrottle.valueType,
-            "At most so many events in a period, for each app and, with by, for each value.",
+            "Highest number of events in a period, for each app and, with by, for each value.",
             example: "{ events = 100, per = \"1s\" }"),
         .setting(
             "by", \.by, optional: .text(), "The name whose value sample and throttle decide by.",

@@ -54,7 +54,7 @@ public struct DefaultFile: Sendable {
                 let content = (try? SignedDocument(bytes).document) ?? bytes
                 document = try ContainerDocument(reading: content)
                 guard document.id == id else {
-                    throw ContainerError(.id, "it is the container \(document.id)")
+                    throw ContainerError(.id, "the document is for the container \(document.id)")
                 }
             }
         } catch {
@@ -161,7 +161,7 @@ func answering<Value: Sendable>(
 ) throws(ContainerError) -> Value {
     guard let result = SilentFiles.answer(about: path, { Result { () throws(ContainerError) in try read() } })
     else {
-        throw ContainerError(.file, "\(path) cannot be read: its file system does not answer")
+        throw ContainerError(.file, "cannot read \(path): its file system does not answer")
     }
     return try result.get()
 }

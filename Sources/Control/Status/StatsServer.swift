@@ -90,25 +90,30 @@ package final class StatsServer: Sendable {
         case EADDRINUSE:
             ControlError(
                 .addressInUse,
-                "\(place) is in use by another program (ss -ltnp 'sport = :\(port)' shows which): "
-                    + "stop it, or set stats.listen to another address")
+                "cannot listen on \(place): another program has it (ss -ltnp 'sport = :\(port)' shows which);"
+                    + " stop it, or set stats.listen to another address")
         case EACCES:
             ControlError(
-                .notPermitted, "\(place) may not be listened on: choose a port above 1023 for stats.listen")
+                .notPermitted,
+                "cannot listen on \(place): only root may use ports below 1024;"
+                    + " choose a port above 1023 for stats.listen"
+            )
         case EADDRNOTAVAIL:
-            ControlError(.badAddress, "\(place) is not an address of this machine: change stats.listen")
+            ControlError(
+                .badAddress,
+                "cannot listen on \(place): it is no address of this machine; change stats.listen")
         case EMFILE:
             ControlError(
                 .system,
-                "\(place) is not listened on: the agent may open no more files;"
+                "cannot listen on \(place): the agent may open no more files;"
                     + " raise LimitNOFILE of its unit (ulimit -n)"
             )
         case ENFILE:
             ControlError(
                 .system,
-                "\(place) is not listened on: this machine has no file left to open;"
+                "cannot listen on \(place): this machine has no file left to open;"
                     + " raise fs.file-max")
-        default: ControlError(.system, "\(place) cannot be listened on: \(SystemError.message(error.number))")
+        default: ControlError(.system, "cannot listen on \(place): \(SystemError.message(error.number))")
         }
     }
 

@@ -117,7 +117,7 @@ extension DeliveryDriver {
             finish(id, .done)
         } catch {
             log.error(
-                "acknowledgements could not be written: they will be tried again", ["error": "\(error)"])
+                "acknowledgements could not be stored: they will be tried again", ["error": "\(error)"])
             finish(id, .stuck([:]))
         }
     }

@@ -69,7 +69,7 @@ extension LineSource {
         let failure = counts.texts[app?.name ?? ""]?.last
         let place = failure.map { ": at column \($0.column) \($0.expected) was expected" } ?? ""
         let problem = Problem(
-            reason: .notJSON, limit: nil, detail: "a line that is not of the app's format\(place)")
+            reason: .notJSON, limit: nil, detail: "the line does not match the app's format\(place)")
         return .refused(problem, next: next)
     }
 

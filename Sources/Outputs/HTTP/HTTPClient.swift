@@ -159,7 +159,7 @@ actor HTTPClient: LoopActor {
     /// Ends the request of a cancelled task, if it is still under way.
     private func cancel(_ id: UInt64) {
         guard let transfer = active.values.first(where: { $0.id == id }) else { return }
-        end(transfer, .failed(Failure(kind: .connection, message: "given up before an answer came")))
+        end(transfer, .failed(Failure(kind: .connection, message: "the wait ended before an answer came")))
         arm()
     }
 

@@ -87,7 +87,7 @@ struct NATSParser {
         guard let line = try line() else { return nil }
         let words = line.split(whereSeparator: { $0 == 0x20 || $0 == 0x09 })
         guard let first = words.first else {
-            throw NATSProtocolError(message: "an empty line")
+            throw NATSProtocolError(message: "empty line")
         }
         switch String(decoding: first.prefix(8), as: UTF8.self).uppercased() {
         case "PING": return .ping
@@ -99,18 +99,18 @@ struct NATSParser {
         case "INFO": return .info(Array(line.dropFirst(first.count)))
         case "MSG":
             guard words.count == 4 || words.count == 5 else {
-                throw NATSProtocolError(message: "a MSG of other words")
+                throw NATSProtocolError(message: "malformed MSG")
             }
             return try begin(words, headers: 0)
         case "HMSG":
             guard words.count == 5 || words.count == 6,
                 let headers = NATSParser.number(words[words.count - 2])
             else {
-                throw NATSProtocolError(message: "an HMSG of other words")
+                throw NATSProtocolError(message: "malformed HMSG")
             }
             return try begin(words, headers: headers)
         default:
-            throw NATSProtocolError(message: "an operation that is none")
+            throw NATSProtocolError(message: "unknown operation")
         }
     }
 
@@ -119,11 +119,11 @@ struct NATSParser {
         _ words: [ArraySlice<UInt8>], headers: Int
     ) throws(NATSProtocolError) -> NATSOperation? {
         guard let last = words.last, let total = NATSParser.number(last), headers <= total else {
-            throw NATSProtocolError(message: "a message without a length")
+            throw NATSProtocolError(message: "message without a length")
         }
         guard total <= NATSParser.largestPayload else {
             throw NATSProtocolError(
-                message: "a message of \(total) bytes where only acknowledgements are expected")
+                message: "message of \(total) bytes where only acknowledgements are expected")
         }
         let message = Awaited(
             subject: String(decoding: words[1], as: UTF8.self), headers: headers, total: total)
@@ -137,7 +137,7 @@ struct NATSParser {
         let end = position + message.total
         guard buffer.count >= end + 2 else { return nil }
         guard buffer[end] == 0x0D, buffer[end + 1] == 0x0A else {
-            throw NATSProtocolError(message: "a message of another length than it says")
+            throw NATSProtocolError(message: "message longer than announced")
         }
         let body = position + message.headers
         let operation = NATSOperation.message(
@@ -154,8 +154,9 @@ struct NATSParser {
         let feed = buffer[searched...].firstIndex(of: 0x0A)
         let length = (feed ?? buffer.count) - position
         let isInfo = buffer[position...].prefix(4).elementsEqual("INFO".utf8, by: { $0 & 0xDF == $1 })
-        guard length <= (isInfo ? NATSParser.longestInfo : NATSParser.longestLine) else {
-            throw NATSProtocolError(message: "a line that does not end")
+        let longest = isInfo ? NATSParser.longestInfo : NATSParser.longestLine
+        guard length <= longest else {
+            throw NATSProtocolError(message: "protocol line longer than \(longest) bytes")
         }
         guard let feed else {
             searched = buffer.count

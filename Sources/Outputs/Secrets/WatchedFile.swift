@@ -43,7 +43,7 @@ struct WatchedFile {
             return (now, Result { () throws(SystemError) in try WholeFile.bytes(of: path, atMost: limit) })
         }
         guard let (now, bytes) = answer else {
-            throw OutputError(.unanswered, "\(path) cannot be read: its file system does not answer")
+            throw OutputError(.unanswered, "cannot read \(path): its file system does not answer")
         }
         guard now?.isRegular ?? true else { throw OutputError(.badFile, "\(path) is not a regular file") }
         let read = try relaying(try bytes.get()) { (error: SystemError) in

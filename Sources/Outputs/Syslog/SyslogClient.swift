@@ -112,7 +112,8 @@ actor SyslogClient: LoopActor {
         return await cancellable {
             begin(Call(bytes, $0), id)
         } onCancel: {
-            $0.finish(id, .retry(Failure(kind: .connection, message: "given up before all was sent")))
+            $0.finish(
+                id, .retry(Failure(kind: .connection, message: "the wait ended before everything was sent")))
         }
     }
 

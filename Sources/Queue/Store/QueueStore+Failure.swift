@@ -83,7 +83,7 @@ extension QueueStore {
         guard FileStatus(path) != nil || errno == ENOENT else {
             let reason = SystemError.message(errno)
             throw QueueError(
-                .moved, "\(path) cannot be looked at: \(reason); `spoolship check` says what to do")
+                .moved, "\(path) cannot be inspected: \(reason); `spoolship check` says what to do")
         }
         throw QueueError(
             .moved,

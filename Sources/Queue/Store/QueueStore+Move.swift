@@ -24,7 +24,8 @@ extension QueueStore {
     ) async throws(QueueError) -> MovedEvents {
         guard state.options.destinations.contains(target) else {
             let known = state.options.destinations.map(\.text).joined(separator: ", ")
-            throw QueueError(.misuse, "there is no destination \(target); the configuration has: \(known)")
+            throw QueueError(
+                .misuse, "there is no destination \"\(target)\"; the configuration has: \(known)")
         }
         guard source != target else { throw QueueError(.misuse, "\(target) is their destination already") }
         let parts = try await inParts(of: source, only) { transaction, rows, lane throws(QueueError) in

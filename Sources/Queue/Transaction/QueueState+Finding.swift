@@ -118,7 +118,7 @@ extension QueueState {
         // The ledger counts waiting events and no row was found: rows are missing. Without a salvage,
         // which recreates them, the lane would wait forever.
         if urgentBefore == nil, cursor == nil, start.waitingEvents > 0 {
-            throw file.database.damage("rows of a lane that are missing")
+            throw file.database.damage("rows of a lane are missing")
         }
         return rows.isEmpty ? result : .join(rows)
     }

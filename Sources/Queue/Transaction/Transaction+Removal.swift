@@ -54,7 +54,7 @@ extension Transaction {
     /// - Throws: `corrupt` if the chunk does not exist. It may be on a page at the wrong place, where a
     ///   salvage finds it; counting it as lost would be premature.
     mutating func lose(chunk: Int64) throws(QueueError) {
-        guard try file.chunkFacts(chunk) != nil else { throw file.database.damage("a chunk that is missing") }
+        guard try file.chunkFacts(chunk) != nil else { throw file.database.damage("a chunk is missing") }
         var lost = 0
         for lane in state.figures.lanes.indices {
             // The rows are read again each time, because dissolving a batch changes other rows of the

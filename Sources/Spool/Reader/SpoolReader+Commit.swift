@@ -53,7 +53,7 @@ extension SpoolReader {
         } catch {
             // Stop reading. The next start continues at the last successful commit.
             if life.fail() {
-                log.info("reading ends", ["reason": "\(error)"])
+                log.info("reading of the spool ends", ["reason": "\(error)"])
                 handover.giveUp()
                 drops.giveUpReading()
             }

@@ -219,7 +219,7 @@ extension SpoolReader {
             }
             root.descriptor = opened
             complaints.readmit(FileName(""))
-            log.info("directory is read", ["path": options.directory])
+            log.info("reading directory", ["path": options.directory])
             open(FileName(""), depth: 0)
         } catch {
             // A shortage of descriptors or memory says nothing about the directory.

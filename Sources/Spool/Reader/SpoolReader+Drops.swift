@@ -510,7 +510,7 @@ extension SpoolReader {
             } catch {
                 // The name is taken, or renaming is not possible now: the file keeps the name of the claim.
                 log.info(
-                    "file keeps the agent's name",
+                    "file could not get its own name back",
                     ["path": directory.path(of: claim).text, "reason": "\(error)"])
             }
         }

@@ -218,7 +218,7 @@ extension SpoolReader {
             return packed
         } catch {
             complaints.failed()
-            log.error("cannot unpack", ["error": error.message])
+            log.error("archive cannot be unpacked", ["error": error.message])
             return nil
         }
     }

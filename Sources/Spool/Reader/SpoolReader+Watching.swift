@@ -300,7 +300,7 @@ extension SpoolReader {
     private func take(_ change: Change) {
         guard change.kind != .overflow else {
             watching.overflows += 1
-            log.info("changes came too fast, listing everything again")
+            log.info("event queue of inotify overflowed: listing every directory again")
             for directory in tree.all { scan(directory) }
             for file in streams.files.values { makeReady(file) }
             return

@@ -257,7 +257,7 @@ enum ContainerCommands {
             let bytes = SignedDocument.document(in: try NamedFile.published(published, invocation))
             let old = try orFail(.badData, about: file, try ContainerDocument(reading: bytes))
             guard old.id == document.id else {
-                throw bad(": \(published) is the container \(old.id), not \(document.id)")
+                throw bad(": \(published) is for the container \(old.id), not \(document.id)")
             }
             // Agents refuse a version that is not higher. The same bytes may be signed again, with another
             // key.

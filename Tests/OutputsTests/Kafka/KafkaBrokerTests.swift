@@ -320,7 +320,7 @@ struct KafkaBrokerTests {
         #expect(await eventually { await output.isAwake })
         task.cancel()
         let begun = SystemTime().bootTime
-        #expect(retried(await task.value)?.message.contains("given up before") == true)
+        #expect(retried(await task.value)?.message.contains("the wait ended before") == true)
         #expect(SystemTime().bootTime - begun < .seconds(20))
         #expect(await eventually { await !output.isAwake })
     }

@@ -225,7 +225,7 @@ struct NATSHostileTests {
         let task = Task { await output.send(try Sample.batch(3)) }
         #expect(await eventually { !seen.all.isEmpty })
         task.cancel()
-        #expect(retried(try await task.value)?.message.contains("given up") == true)
+        #expect(retried(try await task.value)?.message.contains("the wait ended") == true)
         #expect(await output.send(try Sample.batch(3)) == .acknowledged)
         #expect(peer.connections == 1)
     }
