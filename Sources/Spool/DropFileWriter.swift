@@ -15,7 +15,8 @@ public enum DropFileWriter {
     /// When the function returns, the file survives a power cut, or an agent has taken it over. In a drop
     /// box, which cannot be opened for syncing, the whole file system is synced. When it throws, the file
     /// is gone again, so that the caller may write it once more; only an agent that keeps files where they
-    /// are may have read it.
+    /// are may have read it. If the disk does not let the file go either, the message names the file, and
+    /// says that the agent may read it.
     ///
     /// - Parameters:
     ///   - bytes: a JSON object, or an array of objects.
@@ -29,6 +30,7 @@ public enum DropFileWriter {
         _ bytes: UnsafeRawBufferPointer, in directory: String, label: String = "event",
         using random: inout some RandomNumberGenerator
     ) throws(SpoolError) -> String {
+        var left: String?
         do throws(SystemError) {
             let folder = try Folder(directory)
             let stem = String(label.utf8.prefix(64).map { isPlain($0) ? Character(UnicodeScalar($0)) : "_" })
@@ -41,7 +43,11 @@ public enum DropFileWriter {
                     do throws(SystemError) {
                         try folder.sync(with: file)
                     } catch {
-                        guard takeBack(name, as: hidden, in: folder.descriptor.raw) else { return name.text }
+                        switch takeBack(name, as: hidden, in: folder.descriptor.raw) {
+                        case .gone: break
+                        case .claimed: return name.text
+                        case .stays: left = name.text
+                        }
                         throw error
                     }
                     return name.text
@@ -51,8 +57,16 @@ public enum DropFileWriter {
             }
             throw SystemError("renameat2", number: EEXIST)
         } catch {
+            guard let left else {
+                throw SpoolError(
+                    .cannotWrite,
+                    "cannot write into \(directory): may this user write there, and is there room?",
+                    cause: error)
+            }
             throw SpoolError(
-                .cannotWrite, "cannot write into \(directory): may this user write there, and is there room?",
+                .cannotWrite,
+                "cannot make \(directory)/\(left) durable, and cannot remove it: the agent may still read it;"
+                    + " look whether it is there before writing it again",
                 cause: error)
         }
     }
@@ -103,17 +117,26 @@ public enum DropFileWriter {
         }
     }
 
-    /// Removes a file whose name could not be made durable. False if the name leads to it no more: an agent
-    /// has claimed it, and makes its content durable in the queue.
-    private static func takeBack(_ name: FileName, as hidden: FileName, in directory: Int32) -> Bool {
+    /// What became of a file that was to be removed again.
+    private enum TakenBack {
+        /// No visible name leads to it.
+        case gone
+        /// An agent has claimed it, and makes its content durable in the queue.
+        case claimed
+        /// It has its visible name still: the disk fails, or is read-only now.
+        case stays
+    }
+
+    /// Removes a file whose name could not be made durable.
+    private static func takeBack(_ name: FileName, as hidden: FileName, in directory: Int32) -> TakenBack {
         do throws(SystemError) {
             try FileSystem.rename(directory, name, to: hidden)
         } catch {
-            return error.number != ENOENT
+            return error.number == ENOENT ? .claimed : .stays
         }
         // If this fails, the file stays hidden, so it is never read.
         try? FileSystem.unlink(directory, hidden)
-        return true
+        return .gone
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {

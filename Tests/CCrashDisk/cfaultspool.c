@@ -13,18 +13,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static _Thread_local int armed, failure;
+static _Thread_local int armed, failure, lasting;
 static _Thread_local uint64_t count, fails_at;
 static _Thread_local const char *failed;
 /* The only call that is counted; empty: all. */
 static _Thread_local char only[32];
 
-void faultspool_arm(const char *call, uint64_t at, int error) {
+void faultspool_arm(const char *call, uint64_t at, int error, int all_after) {
     only[0] = 0;
     if (call) strncat(only, call, sizeof only - 1);
     count = 0;
     fails_at = at;
     failure = error;
+    lasting = all_after;
     failed = NULL;
     armed = 1;
 }
@@ -37,8 +38,10 @@ uint64_t faultspool_disarm(void) {
 const char *faultspool_failed(void) { return failed; }
 
 int faultspool_fails(const char *call) {
-    if (!armed || (only[0] && strcmp(only, call) != 0) || ++count != fails_at) return 0;
-    failed = call;
+    if (!armed || (only[0] && strcmp(only, call) != 0)) return 0;
+    ++count;
+    if (lasting ? count < fails_at : count != fails_at) return 0;
+    if (!failed) failed = call;
     errno = failure;
     return 1;
 }

@@ -87,6 +87,32 @@ struct DropFileWriterTests {
         #expect(try put("{}", in: spool.path) == "event-1.json")
     }
 
+    @Test("on a disk that fails from any call on, a file that an agent may still read is named")
+    func diskFailsForGood() throws {
+        var (number, named, failed) = (0, 0, true)
+        while failed {
+            number += 1
+            let spool = try SpoolHarness()
+            FaultSpool.arm(at: number, error: EROFS, lasting: true)
+            let error: SpoolError?
+            do throws(SpoolError) {
+                _ = try put("{}", in: spool.path)
+                error = nil
+            } catch let thrown {
+                error = thrown
+            }
+            failed = FaultSpool.disarm().failed != nil
+            #expect((error != nil) == failed)
+            let visible = spool.names().filter { !$0.hasPrefix(".") }
+            if let error, let name = visible.first {
+                #expect(error.message.contains("\(spool.path)/\(name)"))
+                named += 1
+            }
+            #expect(visible.count <= 1)
+        }
+        #expect(named > 0)
+    }
+
     @Test("where a directory cannot be synced by itself, its file system is")
     func directoriesWithoutSync() throws {
         let spool = try SpoolHarness()
