@@ -41,7 +41,7 @@ public struct SpoolBacklog: Sendable, Equatable {
             }
             let path = below.isEmpty ? name.text : "\(below)/\(name.text)"
             if status.isDirectory {
-                guard depth < SpoolReader.deepest,
+                guard depth < Directories.deepest,
                     let inner = try? FileSystem.openDirectory(stream.descriptor, name)
                 else { continue }
                 add(inner, below: path, depth: depth + 1, read, &names)

@@ -9,8 +9,9 @@
 // * No file changes what becomes of a file of another app or, in `incoming/`, of another user.
 //
 // Its parts:
-// * `Reader/`: `SpoolReader`, the actor that does the I/O. Each of its extensions does the I/O of one job:
-//   directories, changes, append files, drop files, commits.
+// * `Reader/`: `SpoolReader`, the actor, has the order of work and one routing table. The I/O of each job is
+//   a type of its own: `Directories`, `Lister`, `SpoolWatch`, `Arrivals`, `AppendReader`, `Departures`,
+//   `DropFiles` and others, each of which uses only those before it.
 // * `Parts/`: the reader's state, in values without I/O: `Tree` and `Listing` (directories), `Handover` and
 //   `Pass` (commits), `Agenda` (timers and retries), `OpenFiles` (descriptors), `Backlog`, `Owners`,
 //   `Complaints`. `KernelQueue` shares one inotify instance.

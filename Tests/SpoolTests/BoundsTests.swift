@@ -348,6 +348,6 @@ struct BoundsTests {
 }
 
 extension SpoolReader {
-    fileprivate var knownFiles: Int { streams.files.count }
-    fileprivate var heldInAll: (errands: Int, listings: Int) { (agenda.count, tree.listing.count) }
+    fileprivate var knownFiles: Int { lives.streams.files.count }
+    fileprivate var heldInAll: (errands: Int, listings: Int) { (schedule.count, tree.listing.count) }
 }

@@ -39,7 +39,7 @@ struct DropTableTests {
     private static let limits = DropTable.Limits(waiting: 100, waitingInAll: 1000, stuck: 40)
 
     /// Reads the next file of a table until it is in the stage `reading`.
-    private func next(_ table: inout DropTable) -> DropReading? {
+    private func next(_ table: DropTable) -> DropReading? {
         switch table.next(Shares(), mostOpen: 16, mayBegin: { _ in true }) {
         case .nothing: return nil
         case .read(let drop): return drop
@@ -53,10 +53,10 @@ struct DropTableTests {
 
     @Test("a file is read, committed and removed; until then it is not begun under another name")
     func life() {
-        var table = DropTable(Self.limits)
+        let table = DropTable(Self.limits)
         table.wait(Self.pending(1), in: "shop")
         #expect(!table.areAllRead && table.countUnread == 1)
-        let drop = next(&table)
+        let drop = next(table)
         #expect(table.isInHand(Self.id(1)) && table.stageName(of: Self.id(1)) == "reading")
         if let drop { table.wasTaken(drop.file) }
         #expect(table.areAllRead && table.isInHand(Self.id(1)) && table.countUnread == 0)
@@ -70,7 +70,7 @@ struct DropTableTests {
         let done = (1...3).map {
             DoneRecord(claim: Array("shop/.spoolship.\($0)".utf8), handle: Self.id($0).bytes)
         }
-        var table = DropTable(Self.limits, done: done)
+        let table = DropTable(Self.limits, done: done)
         #expect(table.hasQueued && table.records(of: Self.id(1)) == [done[0]] && !table.isInHand(Self.id(1)))
         let names = table.takeNamesBefore(in: FileName("shop"))
         #expect(names.count >= 3)
@@ -87,7 +87,7 @@ struct DropTableTests {
 
     @Test("a stuck file is found by its path until it is renamed, and is new only once")
     func stuckPaths() {
-        var table = DropTable(
+        let table = DropTable(
             Self.limits, done: [1, 2].map { DoneRecord(claim: [], handle: Self.id($0).bytes) })
         let isNew = table.stick(Self.id(1), Self.stuck(1, "shop"))
         #expect(isNew)
@@ -107,7 +107,7 @@ struct DropTableTests {
     @Test("an app at its limit of stuck files gets no more, and others do")
     func stuckBound() {
         let numbers = 0..<40
-        var table = DropTable(
+        let table = DropTable(
             Self.limits, done: numbers.map { DoneRecord(claim: [], handle: Self.id($0).bytes) })
         for number in numbers.prefix(20) { table.stick(Self.id(number), Self.stuck(number, "shop")) }
         // 40 among the one app that has some, and a further one.
@@ -123,20 +123,20 @@ struct DropTableTests {
 
     @Test("one parked file beyond the limit delays the others until it is resumed, and keeps its position")
     func parkedBound() {
-        var table = DropTable(Self.limits)
+        let table = DropTable(Self.limits)
         for number in 0..<18 { table.wait(Self.pending(number), in: "app\(number)") }
         for _ in 0..<16 {
-            _ = next(&table)
+            _ = next(table)
             let isAside = table.park()
             #expect(isAside)
         }
-        let last = next(&table)
+        let last = next(table)
         let isLastAside = table.park()
         #expect(last != nil && !isLastAside)
-        let heldUp = next(&table)
+        let heldUp = next(table)
         #expect(heldUp == nil && !table.areAllRead)
         if let last { table.resume(last.id) }
-        let resumed = next(&table)
+        let resumed = next(table)
         #expect(resumed === last)
         #expect(table.brokenRule() == nil)
     }
@@ -148,7 +148,7 @@ struct DropTableTests {
     func randomLives() {
         for seed in UInt64(1)...40 {
             var random = SplitMix64(seed: seed)
-            var table = DropTable(
+            let table = DropTable(
                 Self.limits, done: (0..<5).map { DoneRecord(claim: [], handle: Self.id($0).bytes) })
             var stages: [Int: String] = Dictionary(uniqueKeysWithValues: (0..<5).map { ($0, "doneBefore") })
             var taken: Set<Int> = []
@@ -156,8 +156,8 @@ struct DropTableTests {
             func numbers(_ stage: String) -> [Int] { stages.filter { $0.value == stage }.keys.sorted() }
             func number(_ id: FileID) -> Int { Int(id.bytes[0]) << 8 | Int(id.bytes[1]) }
             /// Does something with the file that is read, or reads the next one.
-            func step(_ table: inout DropTable, drains: Bool) {
-                guard let drop = next(&table) else { return }
+            func step(_ table: DropTable, drains: Bool) {
+                guard let drop = next(table) else { return }
                 let read = number(drop.id)
                 stages[read] = "reading"
                 switch drains ? 5 : Int.random(in: 0..<8, using: &random) {
@@ -204,7 +204,7 @@ struct DropTableTests {
                             stages[gone] = "stuck"
                         }
                     }
-                default: step(&table, drains: false)
+                default: step(table, drains: false)
                 }
                 #expect(table.brokenRule() == nil, "seed \(seed)")
                 for (number, stage) in stages {
@@ -218,20 +218,20 @@ struct DropTableTests {
             for cut in numbers("cut") {
                 table.retry(Self.id(cut))
             }
-            for _ in 0..<2 * begun where !table.areAllRead { step(&table, drains: true) }
+            for _ in 0..<2 * begun where !table.areAllRead { step(table, drains: true) }
             #expect(table.areAllRead && taken == Set(5..<begun), "seed \(seed)")
         }
     }
 
     @Test("once no commit will take what was read, nothing more is read, and what was committed stays")
     func giveUp() {
-        var table = DropTable(Self.limits)
+        let table = DropTable(Self.limits)
         for number in 0..<3 { table.wait(Self.pending(number), in: "app\(number)") }
-        if let first = next(&table) { table.wasTaken(first.file) }
-        _ = next(&table)
+        if let first = next(table) { table.wasTaken(first.file) }
+        _ = next(table)
         let isAside = table.setAside()
         #expect(isAside)
-        _ = next(&table)
+        _ = next(table)
         table.giveUpReading()
         #expect(table.reading == nil && table.openDrops.isEmpty)
         #expect(table.countInHand == 1 && table.brokenRule() == nil)

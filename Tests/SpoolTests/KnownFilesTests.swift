@@ -11,7 +11,7 @@ struct KnownFilesTests {
         var (bytes, awake) = (0, 0)
         guard let symbol = dlsym(nil, "malloc_usable_size") else { return (.max, 0) }
         let usableSize = unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutableRawPointer) -> Int).self)
-        for file in reader.streams.files.values {
+        for file in reader.lives.streams.files.values {
             bytes += usableSize(Unmanaged.passUnretained(file).toOpaque())
             if !file.isResting { awake += 1 }
         }

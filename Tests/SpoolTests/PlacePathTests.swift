@@ -174,9 +174,9 @@ struct PlacePathTests {
 
     @Test("no advice adds the agent to a group that may read, or become, much more than logs")
     func adviceOfGroups() {
-        #expect(SpoolReader.advice(group: "adm").hasPrefix("usermod -aG adm spoolship, or setfacl"))
+        #expect(Reports.advice(group: "adm").hasPrefix("usermod -aG adm spoolship, or setfacl"))
         for group in ["root", "shadow", "docker"] {
-            let advice = SpoolReader.advice(group: group)
+            let advice = Reports.advice(group: group)
             #expect(!advice.contains("usermod") && advice.hasPrefix("setfacl"), "\(advice)")
         }
     }

@@ -134,7 +134,7 @@ struct StayingTests {
 
 extension SpoolReader {
     fileprivate var filesInHand: Int { drops.countInHand }
-    fileprivate var knownAppendFiles: Int { streams.files.count }
+    fileprivate var knownAppendFiles: Int { lives.streams.files.count }
 
     /// Whether a name that appeared was looked at.
     fileprivate func hasSeen(_ name: String, in directory: String) -> Bool {

@@ -20,13 +20,13 @@ struct TreeTests {
     func randomTrees() {
         for seed in UInt64(1)...50 {
             var random = SplitMix64(seed: seed)
-            var tree = Tree()
+            let tree = Tree()
             tree.add(directory(""))
             let names = ["a", "b", "a/x", "a/y", "a/x/z", "b/x", "b/x/y"]
             for _ in 0..<200 {
                 let name = names.randomElement(using: &random) ?? "a"
                 if let known = tree[FileName(name)] {
-                    remove(known, from: &tree)
+                    remove(known, from: tree)
                 } else if tree[FileName(name).parent] != nil {
                     tree.add(directory(name))
                 }
@@ -39,19 +39,19 @@ struct TreeTests {
                 }
             }
             if let top = tree.top {
-                remove(top, from: &tree)
+                remove(top, from: tree)
             }
             #expect(tree.count == 0 && tree.count(of: "a") == 0)
         }
     }
 
-    private func remove(_ directory: SpoolDirectory, from tree: inout Tree) {
-        for child in tree.remove(directory) { remove(child, from: &tree) }
+    private func remove(_ directory: SpoolDirectory, from tree: Tree) {
+        for child in tree.remove(directory) { remove(child, from: tree) }
     }
 
     @Test("an app with too many directories is listed again once an eighth of them is free")
     func bound() {
-        var tree = Tree()
+        let tree = Tree()
         let all = (0..<16).map { directory("app/\($0)") }
         for directory in all {
             let mayAdd = tree.hasRoom(for: "app", most: 16)
@@ -73,7 +73,7 @@ struct TreeTests {
 
     @Test("one directory in the drop box is reported, until a listing does not find it")
     func nested() {
-        var tree = Tree()
+        let tree = Tree()
         let reported = tree.foundNested(FileName("incoming/a"))
         let other = tree.foundNested(FileName("incoming/b"))
         #expect(reported && !other)

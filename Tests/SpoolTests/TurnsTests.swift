@@ -16,7 +16,7 @@ struct TurnsTests {
 
     @Test("work of the app that has had least is first, and kinds without work are last")
     func order() {
-        var turns = Turns()
+        let turns = Turns()
         turns.lineUp(file(1), of: "app")
         let fresh = turns.order(names: 5, drops: 3)
         #expect(fresh.first == .lines)
@@ -29,7 +29,7 @@ struct TurnsTests {
 
     @Test("equal kinds take turns")
     func level() {
-        var turns = Turns()
+        let turns = Turns()
         turns.lineUp(file(1), of: "app")
         var first: [Turns.Work: Int] = [:]
         for _ in 0..<30 {
@@ -43,7 +43,7 @@ struct TurnsTests {
 
     @Test("an app is charged for its turn, and one that returns starts level with the app served last")
     func payment() {
-        var turns = Turns()
+        let turns = Turns()
         let start = BootInstant(nanoseconds: 100)
         let turn = turns.begin(of: "busy", start)
         turns.end(turn, start + .nanoseconds(50))
@@ -60,7 +60,7 @@ struct TurnsTests {
 
     @Test("a file that cannot be read now keeps its position, and others go first")
     func passedOver() {
-        var turns = Turns()
+        let turns = Turns()
         let waiting = file(1)
         turns.lineUp(waiting, of: "a")
         turns.lineUp(file(2), of: "b")
@@ -74,7 +74,7 @@ struct TurnsTests {
 
     @Test("drop files continue within a turn only while no app with other work has had less")
     func dropNext() {
-        var turns = Turns()
+        let turns = Turns()
         let onlyDrops = turns.isDropNext(names: nil, drops: 7)
         #expect(onlyDrops)
         let lessNames = turns.isDropNext(names: 6, drops: 7)

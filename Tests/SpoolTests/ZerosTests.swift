@@ -185,6 +185,6 @@ extension SpoolReader {
         return file.isSealed && !file.isReady && file.padding?.isLookPlanned == false
     }
     fileprivate var plannedLooks: Int {
-        streams.files.values.filter { $0.padding?.isLookPlanned == true }.count
+        lives.streams.files.values.filter { $0.padding?.isLookPlanned == true }.count
     }
 }

@@ -22,7 +22,7 @@ internal import Model
 /// without handles another file may have its identity before the removal is durable.
 ///
 /// The table opens, reads and removes nothing: it names the next work, and the reader reports the result.
-struct DropTable {
+final class DropTable {
     /// The stage of a file, with the data that the stage needs.
     enum Stage {
         /// Its content is being read. At most one file is in this stage.
@@ -123,18 +123,18 @@ struct DropTable {
         tally.stuck[line, default: 0] < max(4, limits.stuck / (tally.stuck.count + 1)) / divisor
     }
 
-    mutating func wait(_ drop: PendingDrop, in line: String) { waiting.append(drop, to: line) }
+    func wait(_ drop: PendingDrop, in line: String) { waiting.append(drop, to: line) }
 
     /// Notes a directory with files for which an app or owner has no room. True if that is new.
     @discardableResult
-    mutating func crowd(_ line: String, in directory: SpoolDirectory) -> Bool {
+    func crowd(_ line: String, in directory: SpoolDirectory) -> Bool {
         crowded[line, default: [:]].updateValue(directory, forKey: directory.path) == nil
     }
 
     var crowdedLines: [String] { Array(crowded.keys) }
 
     /// The directories to list again, because an app or owner has few waiting and few stuck files left.
-    mutating func takeCrowded(_ line: String) -> [SpoolDirectory] {
+    func takeCrowded(_ line: String) -> [SpoolDirectory] {
         guard !crowded.isEmpty, waiting.count(of: line) < Limits.few, mayStick(line, dividedBy: 2) else {
             return []
         }
@@ -147,7 +147,7 @@ struct DropTable {
     var areAllRead: Bool { waiting.isEmpty && asides.isEmpty && current == nil }
 
     /// The used share of the app or owner whose file comes next; nil if no file waits.
-    mutating func least(_ shares: Shares) -> Int64? {
+    func least(_ shares: Shares) -> Int64? {
         if let current = reading(current) { return shares.spent(by: current.share) }
         guard let fresh = waiting.least(shares) else { return asides.least(shares) }
         return min(fresh, asides.least(shares) ?? .max)
@@ -159,7 +159,7 @@ struct DropTable {
     /// - Parameters:
     ///   - mostOpen: number of files in the stage `aside` at which fresh files wait.
     ///   - mayBegin: whether a file may be opened now.
-    mutating func next(_ shares: Shares, mostOpen: Int, mayBegin: (PendingDrop) -> Bool) -> Work {
+    func next(_ shares: Shares, mostOpen: Int, mayBegin: (PendingDrop) -> Bool) -> Work {
         if let current, let stage = stages[current] {
             guard case .reading(let drop) = stage else { return .nothing }
             return .read(drop)
@@ -182,7 +182,7 @@ struct DropTable {
     }
 
     /// Continues with the next file in the stage `aside`; nil if no file is aside.
-    private mutating func takeUp(_ shares: Shares) -> DropReading? {
+    private func takeUp(_ shares: Shares) -> DropReading? {
         guard let id = asides.popFirst(shares)?.element, case .aside(let drop)? = stages[id] else {
             return nil
         }
@@ -234,14 +234,14 @@ struct DropTable {
     }
 
     /// A file was opened and claimed, and is read next.
-    mutating func begin(_ drop: DropReading) {
+    func begin(_ drop: DropReading) {
         assert(current == nil, "a drop file is begun while another one is read")
         current = drop.id
         move(drop.id, to: .reading(drop))
     }
 
     /// Lets other files go before the current one. False if no other file waits.
-    mutating func setAside() -> Bool {
+    func setAside() -> Bool {
         guard let drop = reading, !waiting.isEmpty || !asides.isEmpty else { return false }
         current = nil
         line(up: drop)
@@ -249,14 +249,14 @@ struct DropTable {
     }
 
     /// Moves a file to the stage `aside` and queues it.
-    private mutating func line(up drop: DropReading) {
+    private func line(up drop: DropReading) {
         move(drop.id, to: .aside(drop))
         asides.append(drop.id, to: drop.share)
     }
 
     /// The sink has parked the current file. False if too many files are parked; then the file stays current
     /// and blocks the others, because each parked file keeps memory.
-    mutating func park() -> Bool {
+    func park() -> Bool {
         guard let drop = reading else { return false }
         let hasRoom = tally.parked < Limits.open
         move(drop.id, to: .parked(drop))
@@ -267,14 +267,14 @@ struct DropTable {
     }
 
     /// The sink wants more of a file that it has parked.
-    mutating func resume(_ id: FileID) {
+    func resume(_ id: FileID) {
         guard case .parked(let drop)? = stages[id] else { return }
         guard id == current else { return line(up: drop) }
         move(id, to: .reading(drop))
     }
 
     /// The current file ended too early. False if too many files wait for their second try already.
-    mutating func awaitRetry() -> Bool {
+    func awaitRetry() -> Bool {
         guard let drop = reading, tally.cut < Limits.cut else { return false }
         current = nil
         move(drop.id, to: .cut(drop))
@@ -288,14 +288,14 @@ struct DropTable {
     }
 
     /// A file was opened for its second try.
-    mutating func retry(_ id: FileID) {
+    func retry(_ id: FileID) {
         guard let drop = cut(id) else { return }
         line(up: drop)
     }
 
     /// Ends the stage of a file that cannot be read now, or that was read and stays. When its name is seen
     /// again the file is examined as a new one.
-    mutating func letGo(_ id: FileID) {
+    func letGo(_ id: FileID) {
         assert(cut(id) != nil || id == current, "a drop file is let go that is not read")
         if id == current {
             current = nil
@@ -304,10 +304,10 @@ struct DropTable {
     }
 
     /// A file was read to its end.
-    mutating func wasRead() { countRead += 1 }
+    func wasRead() { countRead += 1 }
 
     /// Notes that the current file was read to its end.
-    mutating func wasTaken(_ file: ClaimedFile) {
+    func wasTaken(_ file: ClaimedFile) {
         assert(file.id == current, "a drop file was taken that is not read")
         current = nil
         move(file.id, to: .committing(file))
@@ -315,7 +315,7 @@ struct DropTable {
 
     /// A file that is in the queue cannot be removed, or has to stay. True if that is new.
     @discardableResult
-    mutating func stick(_ id: FileID, _ file: StuckFile) -> Bool {
+    func stick(_ id: FileID, _ file: StuckFile) -> Bool {
         let isNew = !isStuck(id)
         move(id, to: .stuck(file))
         return isNew
@@ -340,13 +340,13 @@ struct DropTable {
 
     /// A stuck file at a path was renamed, perhaps to a name that is not read. A file that is deleted under
     /// the old name from now on is another file, so its removal must not free this one's record.
-    mutating func movedAway(from path: FileName) { tally.stuckPaths[path] = nil }
+    func movedAway(from path: FileName) { tally.stuckPaths[path] = nil }
 
     /// A file that the queue holds is gone. Its record is deleted once the removal is durable.
     ///
     /// - Returns: the file, if it was stuck.
     @discardableResult
-    mutating func wasRemoved(_ id: FileID) -> StuckFile? {
+    func wasRemoved(_ id: FileID) -> StuckFile? {
         assert(reading(id) == nil, "a drop file was removed while it is read")
         defer { move(id, to: nil) }
         return stuck(id)
@@ -355,13 +355,13 @@ struct DropTable {
     /// Names in a directory to look at first; each directory gets them once. Files of earlier runs that still
     /// exist must count for the bound of their app or owner before new files are read; otherwise each restart
     /// would exceed the bound by some files.
-    mutating func takeNamesBefore(in directory: FileName) -> [FileName] {
+    func takeNamesBefore(in directory: FileName) -> [FileName] {
         claimsBefore.takeNames(in: directory)
     }
 
     /// Removes and returns the records of files that an earlier run has read and that no longer exist. To be
     /// called once all directories were listed: what was not found by then is gone.
-    mutating func takeDoneBefore() -> [DoneRecord] {
+    func takeDoneBefore() -> [DoneRecord] {
         claimsBefore = ClaimsBefore()
         let gone = stages.compactMap { id, stage in
             if case .doneBefore(let records) = stage {
@@ -376,7 +376,7 @@ struct DropTable {
 
     /// Drops the files that are being read, because no further commit will succeed. The next start reads them
     /// from their last checkpoints.
-    mutating func giveUpReading() {
+    func giveUpReading() {
         for drop in openDrops { move(drop.id, to: nil) }
         asides = FairQueue()
         current = nil
@@ -443,7 +443,7 @@ extension DropTable {
 
     /// Changes a stage. All changes go through here, so that the tally stays correct and illegal transitions
     /// are caught in debug builds.
-    private mutating func move(_ id: FileID, to stage: Stage?) {
+    private func move(_ id: FileID, to stage: Stage?) {
         let old = stages[id]
         assert(DropTable.mayFollow(old, stage), "a drop file goes from \(name(old)) to \(name(stage))")
         if let old {

@@ -16,6 +16,8 @@ enum Errand: Hashable {
     case endGrace(FileID)
     /// Looks for content in place of the zeros at the file's end.
     case lookThroughZeros(FileID)
+    /// Opens the file while reading is held back, so that its lines are not lost if it is deleted.
+    case hold(FileID)
 
     // MARK: One drop file, name or directory, by its path
 
@@ -25,8 +27,14 @@ enum Errand: Hashable {
     case settle(directory: FileName, name: FileName)
     /// Looks at a name again after a system call on it failed.
     case look(directory: FileName, name: FileName)
+    /// As `look`; a file that was claimed by mistake has its name back, and is known to be complete.
+    case lookComplete(directory: FileName, name: FileName)
+    /// Looks at an append file that has the name of a drop file.
+    case notice(directory: FileName, name: FileName)
     /// Opens a directory that could not be opened.
     case open(directory: FileName, depth: Int)
+    /// Closes a directory that was not found, and opens what has its name now.
+    case reopen(directory: FileName, FileID)
     /// Lists a directory again.
     case list(directory: FileName)
     /// Watches a directory that could not be watched.
@@ -41,7 +49,9 @@ enum Errand: Hashable {
 
     case wake, poll, retry, fitDescriptors, syncRemovals, checkRoot, findRoot, followPath, takeCensus,
         giveUpUncopied
-    case releaseBuffer, listEverything, lookAtSizes
+    case releaseBuffer, listEverything, lookAtSizes, publish
+    /// Closes files and directories, because the process has no descriptors left.
+    case shedDescriptors
 }
 
 /// The reader's timers, as values: each errand at the earliest time that was asked for, and one alarm for all

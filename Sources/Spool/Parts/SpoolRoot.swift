@@ -1,8 +1,9 @@
 internal import EventLoops
+internal import Glibc
 
 /// The directory that is read: the descriptor beneath which everything is opened (openat2(2)), and checks
 /// whether the directory still exists.
-struct SpoolRoot: ~Copyable {
+final class SpoolRoot {
     /// Number of checks whether the spool exists, after a directory in it was removed.
     private static let mostChecks = 10
 
@@ -25,14 +26,34 @@ struct SpoolRoot: ~Copyable {
     /// A directory in the root was removed, perhaps with the root itself. The kernel does not report the
     /// removal of the root while its descriptor is open, so it is checked. True if a check is to be
     /// scheduled.
-    mutating func planChecks() -> Bool {
+    func planChecks() -> Bool {
         defer { checksLeft = SpoolRoot.mostChecks }
         return checksLeft == 0
     }
 
     /// Notes the result of a check. True if another check is to be scheduled.
-    mutating func checked(isThere: Bool) -> Bool {
+    func checked(isThere: Bool) -> Bool {
         checksLeft = isThere ? checksLeft - 1 : 0
         return checksLeft > 0
+    }
+
+    /// Opens the spool, and checks that openat2 works.
+    static func open(_ path: String) throws(SpoolError) -> Descriptor {
+        do throws(SystemError) {
+            let root = try FileSystem.openRoot(path)
+            _ = try FileSystem.openDirectory(root.raw, FileName("."))
+            return root
+        } catch {
+            // Without openat2 an agent would start, look healthy and read nothing, so the start fails.
+            let message =
+                switch error.number {
+                case ENOSYS:
+                    "openat2 is not available: it needs Linux 5.6,"
+                        + " and no sandbox that forbids it (RestrictSUIDSGID= does)"
+                case ENOENT, ENOTDIR: "cannot open the spool \(path): create it, or set spool.directory"
+                default: "cannot open the spool \(path)"
+                }
+            throw SpoolError(.noDirectory, message, cause: error)
+        }
     }
 }

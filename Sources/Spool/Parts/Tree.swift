@@ -7,7 +7,7 @@ internal import EventLoops
 /// directory, because another directory may have the path by then.
 ///
 /// `Tree` opens, watches and lists nothing.
-struct Tree {
+final class Tree {
     private var directories: [FileName: SpoolDirectory] = [:]
     /// Count of directories of each app.
     private var counts: [String: Int] = [:]
@@ -31,7 +31,7 @@ struct Tree {
     func count(of app: String) -> Int { counts[app, default: 0] }
 
     /// Adds a directory, and links it to its parent.
-    mutating func add(_ directory: SpoolDirectory) {
+    func add(_ directory: SpoolDirectory) {
         assert(directories[directory.path] == nil, "a directory takes the path of one that is known")
         directories[directory.path] = directory
         if directory.depth > 0 {
@@ -43,7 +43,7 @@ struct Tree {
     /// Removes a directory that is gone, and closes it; its path is free for another directory.
     ///
     /// - Returns: its child directories, which the caller is to remove too.
-    mutating func remove(_ directory: SpoolDirectory) -> [SpoolDirectory] {
+    func remove(_ directory: SpoolDirectory) -> [SpoolDirectory] {
         assert(!directory.isGone, "a directory goes twice")
         directory.isGone = true
         directory.descriptor = nil
@@ -61,7 +61,7 @@ struct Tree {
     // MARK: Bounds
 
     /// Whether an app may have another directory. If not, the refusal is noted for `hasRoomAgain`.
-    mutating func hasRoom(for app: String, most: Int) -> Bool {
+    func hasRoom(for app: String, most: Int) -> Bool {
         guard count(of: app) >= most else { return true }
         crowded.insert(app)
         return false
@@ -70,7 +70,7 @@ struct Tree {
     /// Whether an app with refused directories has room again. True once, and the caller lists the app's
     /// directories to find the refused ones. This takes an eighth of the bound to become free; otherwise each
     /// removed directory would have all others listed.
-    mutating func hasRoomAgain(for app: String, most: Int) -> Bool {
+    func hasRoomAgain(for app: String, most: Int) -> Bool {
         guard !crowded.isEmpty, count(of: app) < most * 7 / 8 else { return false }
         return crowded.remove(app) != nil
     }
@@ -79,26 +79,26 @@ struct Tree {
 
     /// A directory was found in the drop box, which has none. True if it is to be reported, because no other
     /// one is.
-    mutating func foundNested(_ path: FileName) -> Bool {
+    func foundNested(_ path: FileName) -> Bool {
         guard nested == nil || nested?.path == path else { return false }
         nested = (path, true)
         return true
     }
 
     /// Forgets a directory of the drop box that is gone. True if it was the reported one.
-    mutating func forgetNested(_ path: FileName) -> Bool {
+    func forgetNested(_ path: FileName) -> Bool {
         guard nested?.path == path else { return false }
         nested = nil
         return true
     }
 
     /// The drop box is listed from its beginning.
-    mutating func beginDropBoxListing() { nested?.wasSeen = false }
+    func beginDropBoxListing() { nested?.wasSeen = false }
 
     /// The drop box was listed.
     ///
     /// - Returns: the reported directory, if it was not found.
-    mutating func endDropBoxListing() -> FileName? {
+    func endDropBoxListing() -> FileName? {
         guard let found = nested, !found.wasSeen else { return nil }
         nested = nil
         return found.path

@@ -32,7 +32,7 @@ extension ReadPlace {
     public var files: [String]? {
         var found: [String] = []
         func add(_ directory: borrowing Descriptor, _ path: FileName, depth: Int) {
-            guard depth <= SpoolReader.deepest, let stream = try? DirectoryStream(directory) else { return }
+            guard depth <= Directories.deepest, let stream = try? DirectoryStream(directory) else { return }
             while let name = try? stream.next()?.name {
                 guard let status = try? FileSystem.status(stream.descriptor, name) else { continue }
                 let below =

@@ -9,43 +9,44 @@ internal import Synchronization
 /// queued.
 ///
 /// The actor runs on an event loop and does one bounded piece of work at a time (`pump`, `step`); with
-/// nothing to do it makes no system call. It does the I/O, and leaves decisions to its parts, which are
-/// values.
+/// nothing to do it makes no system call. It has the order of work only: the I/O of each job is a type of its
+/// own (`Directories`, `AppendReader`, `DropFiles`, ...), and decisions are made by parts, which are values.
+/// A type is given those that it uses, and never one that uses it; what it wants of such a one is an errand.
 ///
 /// Exactly-once hand-over: the lines of a file and the position up to which it was read go into the same
 /// commit, and a file is removed only after the commit that covers all of it.
 public actor SpoolReader: LoopActor {
     /// The loop that is the actor's executor.
     public nonisolated let loop: EventLoop
-    let options: SpoolOptions
-    let log: Log
-    let time: any TimeSource
-    let sink: any SpoolSink
+    let context: SpoolContext
 
-    // MARK: Its parts
+    // MARK: What several types know
 
-    var root: SpoolRoot
-    var tree = Tree()
+    let tree = Tree()
+    let drops: DropTable
+    let turns = Turns()
     let removal: Removal
-    var watching = SpoolWatch()
-    var openFiles: OpenFiles
-    var appendFiles: AppendFiles
-    var drops: DropTable
-    var complaints = Complaints()
-    var backlog = Backlog()
-    /// The read buffer and the inotify instance that all readers on the loop share.
-    let shared: LoopBound<SharedReading>
-    /// Size of the read buffer: the bytes before the position that are compared, a block that is longer than
-    /// any line, and one byte for the LF that a last line may lack.
-    private let blockSize: Int
-    let owners: Owners
+    private let shared: LoopBound<SharedReading>
 
-    // MARK: Its work
+    // MARK: Its types, each of which uses only those above it
 
-    var turns = Turns()
-    var agenda = Agenda()
-    var handover: Handover
-    var life = SpoolReaderLife()
+    let schedule: Schedule
+    let reports: Reports
+    let outlet: Outlet
+    let watching: SpoolWatch
+    let lives: AppendLives
+    let opener: Opener
+    let admission: Admission
+    let lister: Lister
+    let departures: Departures
+    let content: AppendReader
+    let arrivals: Arrivals
+    let directories: Directories
+    let census: Census
+    let removals: DropRemoval
+    let dropFiles: DropFiles
+    let buffer: BlockBuffer
+
     /// The figures as they were published last, for other threads.
     nonisolated let published = Mutex(SpoolFigures())
 
@@ -70,25 +71,14 @@ public actor SpoolReader: LoopActor {
         random: sending any RandomNumberGenerator = SystemRandomNumberGenerator(),
         sharing shared: LoopBound<SharedReading>? = nil, findUser: (@Sendable (UInt32) -> String)? = nil
     ) throws(SpoolError) {
-        self.options = options
-        handover = Handover(Handover.Limits(bytes: options.commitBytes, linger: options.linger))
-        openFiles = OpenFiles(mostFiles: options.maxOpenFiles)
         let shared = shared ?? LoopBound(SharedReading(on: loop), to: loop)
-        self.shared = shared
-        blockSize = Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1
-        self.sink = sink
-        self.loop = loop
-        self.log = log
-        self.time = time
-        owners = Owners(findUser)
         let own = options.ownCheckpoints(among: start.checkpoints)
         let streams = Streams(
             own, joinedTops: options.place?.joinedTops ?? [],
             settleTime: options.settleTime,
             most: options.afterRead == .keep ? 4 * options.mostAppendFiles : options.mostAppendFiles,
             time: time)
-        appendFiles = AppendFiles(streams, options)
-        drops = DropTable(
+        let drops = DropTable(
             DropTable.Limits(
                 waiting: options.mostWaitingDrops, waitingInAll: options.mostDropsInAll,
                 stuck: options.mostStayingDrops),
@@ -97,7 +87,8 @@ public actor SpoolReader: LoopActor {
             FirstSight($0, options.since, hasRead: !own.isEmpty, memory: start.memory)
         }
         // The directory of a place is looked for after the start (`follow`), because it may be missing.
-        let opened = try SpoolReader.openRoot(options.place == nil ? options.directory : "/")
+        let opened = try SpoolRoot.open(options.place == nil ? options.directory : "/")
+        let removal: Removal
         if case .archive(let path, let retention, let mostBytes) = options.afterRead {
             let archive = try Archive(
                 path, retention: retention, mostBytes: mostBytes, spool: opened, log: log)
@@ -105,26 +96,53 @@ public actor SpoolReader: LoopActor {
         } else {
             removal = Removal(nil, random)
         }
-        root = SpoolRoot(opened)
-    }
-
-    /// Opens the spool, and checks that openat2 works.
-    static func openRoot(_ path: String) throws(SpoolError) -> Descriptor {
-        do throws(SystemError) {
-            let root = try FileSystem.openRoot(path)
-            _ = try FileSystem.openDirectory(root.raw, FileName("."))
-            return root
-        } catch {
-            // Without openat2 an agent would start, look healthy and read nothing, so the start fails.
-            let message =
-                switch error.number {
-                case ENOSYS:
-                    "openat2 is not available: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
-                case ENOENT, ENOTDIR: "cannot open the spool \(path): create it, or set spool.directory"
-                default: "cannot open the spool \(path)"
-                }
-            throw SpoolError(.noDirectory, message, cause: error)
-        }
+        let context = SpoolContext(options, log, time, on: loop, SpoolRoot(opened))
+        let schedule = Schedule(time)
+        let reports = Reports(context, schedule, Owners(findUser))
+        let outlet = Outlet(context, schedule, sink)
+        let watching = SpoolWatch(context, schedule, reports)
+        let lives = AppendLives(
+            AppendFiles(streams, options), context, schedule, reports, outlet, watching, turns)
+        let opener = Opener(context, schedule, reports, watching, lives)
+        let admission = Admission(context, schedule, reports, watching, lives, opener)
+        let claims = Claims(context, schedule, reports, outlet, removal)
+        let lister = Lister(context, schedule, reports, outlet, opener, admission, tree, drops, turns)
+        let departures = Departures(
+            context, schedule, reports, outlet, watching, lives, opener, admission, claims, lister, tree,
+            drops)
+        let buffer = BlockBuffer(shared, schedule, maxEventSize: options.maxEventSize)
+        let judge = Judge(context, schedule, reports, outlet, lives, opener, tree, drops, buffer)
+        let content = AppendReader(
+            context, schedule, reports, outlet, lives, opener, departures, judge, tree, turns, buffer)
+        let census = Census(context, schedule, outlet, lives, opener, departures, tree, drops)
+        let removals = DropRemoval(
+            context, schedule, reports, outlet, opener, claims, lister, removal, tree, drops)
+        arrivals = Arrivals(
+            context, schedule, reports, outlet, watching, lives, opener, admission, lister, departures, judge,
+            content, tree, drops)
+        directories = Directories(
+            context, schedule, reports, watching, lives, opener, lister, removal, tree, drops)
+        dropFiles = DropFiles(
+            context, schedule, reports, outlet, lives, opener, admission, claims, lister, judge, removals,
+            census, tree, drops, turns, buffer)
+        self.loop = loop
+        self.shared = shared
+        self.drops = drops
+        self.removal = removal
+        self.context = context
+        self.schedule = schedule
+        self.reports = reports
+        self.outlet = outlet
+        self.watching = watching
+        self.lives = lives
+        self.opener = opener
+        self.admission = admission
+        self.lister = lister
+        self.departures = departures
+        self.buffer = buffer
+        self.content = content
+        self.census = census
+        self.removals = removals
     }
 
     /// The figures as they were published last. May be called on any thread.
@@ -133,30 +151,42 @@ public actor SpoolReader: LoopActor {
     /// Sets which lines are handed over together from now on: consecutive lines of text, or the lines of
     /// records with this beginning.
     public func join(text isJoined: Bool, records start: RecordStart?) {
-        appendFiles.join(text: isJoined, records: start)
+        lives.appendFiles.join(text: isJoined, records: start)
     }
 
     /// Begins a commit soon although nothing was read, because the sink has taken something from elsewhere.
     public func commitSoon() {
-        handover.want()
-        wake()
+        outlet.handover.want()
+        schedule.wake()
     }
 
     /// Begins to watch and to read. Has no effect after the first call.
     public func start() {
-        guard life.start() else { return }
+        guard schedule.life.start() else { return }
         // The kernel sends SIGIO when a writer breaks a file lease, which would kill the process. The reader
         // finds out by asking (`FileLease.isHeld`).
         signal(SIGIO, SIG_IGN)
-        fitDescriptors()
-        beginWatching()
-        tree.listing.sight?.begin(at: time.wallTime)
-        if let place = options.place {
-            follow(place)
-        } else {
-            open(FileName(""), depth: 0)
+        schedule.attach(
+            post: { [weak self] in
+                guard let self else { return }
+                self.loop.post { self.assumeIsolated { $0.pump() } }
+            },
+            setTimer: { [weak self] wait in self?.assumeIsolated { $0.setTimer(wait) } })
+        opener.fitDescriptors()
+        // The spool has an instance of its own; all apps that read in place share one.
+        watching.begin(
+            context.options.place == nil ? KernelQueue(on: loop) : shared.assumeOnLoop { $0.places }
+        ) {
+            [weak self] in self?.assumeIsolated { $0.watching.changesCame() }
         }
-        wake()
+        tree.listing.sight?.begin(at: context.time.wallTime)
+        if let place = context.options.place {
+            arrivals.lookAtLinks()
+            directories.follow(place)
+        } else {
+            directories.open(FileName(""), depth: 0)
+        }
+        schedule.wake()
     }
 
     /// Ends reading: lines that were taken are committed, and no further ones are taken. Returns when this is
@@ -167,48 +197,64 @@ public actor SpoolReader: LoopActor {
     public func stop() async {
         await withCheckedContinuation { continuation in
             // Checked inside of the continuation, because other work of the actor may run before it.
-            guard life.stop(continuation) else { return continuation.resume() }
-            wake()
+            guard schedule.life.stop(continuation) else { return continuation.resume() }
+            schedule.wake()
         }
     }
 
     // MARK: Work, a piece at a time
 
-    /// Posts the next call of `pump` to the loop, unless one is posted already.
-    func wake() {
-        guard life.postPump() else { return }
-        loop.post { self.assumeIsolated { $0.pump() } }
-    }
-
     /// One turn of the reader: changes, errands, a slice of reading, and a commit if one is due.
     private func pump() {
-        life.pumpBegins()
-        switch life.phase {
+        schedule.life.pumpBegins()
+        switch schedule.life.phase {
         case .idle, .stopped: return
         case .stopping: return windUp()
         case .running: break
         }
         // Changes and errands come before reading, each for a few milliseconds only: an app that causes many
         // of them must not take all of the reader's time.
-        hear()
+        if watching.hear() {
+            takeChanges()
+        }
         runErrands(within: SpoolReader.errandsTime)
         // The sink must close its part of the last commit before it takes new lines; `commit` wakes the
         // reader.
-        guard !handover.isClosing else { return }
-        guard !handover.isFull else { return waitForRoom() }
+        guard !outlet.handover.isClosing else { return }
+        guard !outlet.handover.isFull else { return waitForRoom() }
         var isQuiet = false
-        let limit = handover.pass.bytes + SpoolReader.sliceBytes
-        let end = now + SpoolReader.sliceTime
+        let limit = outlet.handover.pass.bytes + SpoolReader.sliceBytes
+        let end = schedule.now + SpoolReader.sliceTime
         // Pieces and time are limited too, because holes, empty archives and long directories bring no bytes.
         for _ in 0..<SpoolReader.pieces
-        where !isQuiet && !handover.isDue && handover.pass.bytes < limit && now < end {
+        where !isQuiet && !outlet.handover.isDue && outlet.handover.pass.bytes < limit && schedule.now < end {
             isQuiet = !step()
         }
-        switch handover.next(now, isQuiet: isQuiet) {
-        case .work: wake()
+        if outlet.takeParked() {
+            census.plan()
+        }
+        switch outlet.handover.next(schedule.now, isQuiet: isQuiet) {
+        case .work: schedule.wake()
         case .commit: beginCommit()
         case .quiet(let holdsLines): becomeQuiet(holdsLines: holdsLines)
         }
+    }
+
+    /// Sets the only timer, or cancels it (nil).
+    private func setTimer(_ wait: Duration?) {
+        if let timer = schedule.life.takeAlarm() {
+            loop.cancel(timer)
+        }
+        if let wait {
+            schedule.life.set(loop.after(wait) { self.assumeIsolated { $0.ring() } })
+        }
+    }
+
+    /// The timer has fired.
+    private func ring() {
+        _ = schedule.life.takeAlarm()
+        schedule.alarmFired()
+        runErrands(within: SpoolReader.sliceTime)
     }
 
     /// Two commits wait for room, so nothing is read. Directories are listed all the same: a file that
@@ -216,15 +262,13 @@ public actor SpoolReader: LoopActor {
     private func waitForRoom() {
         // Changes were left to gather until the next commit, which now waits. Otherwise they would go unread
         // as long as a destination is down.
-        if isRested {
-            endRest()
-        }
-        let end = now + SpoolReader.sliceTime
+        watching.endRestIfOver()
+        let end = schedule.now + SpoolReader.sliceTime
         var hasMore = true
-        for _ in 0..<SpoolReader.pieces where hasMore && now < end { hasMore = list() }
+        for _ in 0..<SpoolReader.pieces where hasMore && schedule.now < end { hasMore = list() }
         publish()
         if hasMore {
-            wake()
+            schedule.wake()
         }
     }
 
@@ -238,31 +282,44 @@ public actor SpoolReader: LoopActor {
     static let changesTime = Duration.milliseconds(10)
     /// Time for errands in a turn.
     private static let errandsTime = Duration.milliseconds(5)
-    /// Time without reading after which the read buffer is freed.
-    static let bufferRest = Duration.seconds(1)
 
     /// Does a piece of work: a block of a file, some small files, or some names of a directory. False if no
     /// work is left.
     private func step() -> Bool {
         turns.beginPiece()
         // The common case: only append files have work.
-        if tree.listing.isDone, drops.areAllRead { return readAppendFile() }
+        if tree.listing.isDone, drops.areAllRead { return content.readAppendFile() }
         let order = turns.order(names: tree.listing.least(turns.shares), drops: drops.least(turns.shares))
         for work in order {
             let isDone =
                 switch work {
                 case .names: list()
-                case .lines: readAppendFile()
-                case .drops: readDropFiles()
+                case .lines: content.readAppendFile()
+                case .drops: dropFiles.readDropFiles()
                 }
             if isDone { return true }
         }
         return false
     }
 
-    /// Whether the next drop file's app has used no more time than any app with other work.
-    var isDropNext: Bool {
-        turns.isDropNext(names: tree.listing.least(turns.shares), drops: drops.least(turns.shares))
+    /// Reads some names of a directory. False if no directory waits, or if enough files wait.
+    private func list() -> Bool {
+        if lister.mayEndFirst {
+            if tree.listing.endFirst() {
+                firstListingEnded()
+            }
+            lister.endFirstSight()
+        }
+        return lister.list { found($0, $1, $2, in: $3) }
+    }
+
+    /// Every directory was listed once: known files and done records whose files were not found are gone.
+    private func firstListingEnded() {
+        departures.missedSinceStart()
+        if lives.streams.remembered.release() {
+            clinux_release_memory()
+        }
+        removals.firstListingEnded()
     }
 
     /// No work is left: begins a commit that is due, lets changes gather while lines drip, and publishes the
@@ -272,129 +329,141 @@ public actor SpoolReader: LoopActor {
     private func becomeQuiet(holdsLines: Bool) {
         if !holdsLines {
             // While a commit waits for room, new and removed files must still be noticed.
-            if isRested {
-                endRest()
-            }
+            watching.endRestIfOver()
         } else {
-            let isDue = handover.dripDue <= now
+            let isDue = outlet.handover.dripDue <= schedule.now
             // Lines that came during a rest are a drip, which probably continues: read changes once for each
             // commit.
-            let isDrip = !isDue || isRested
+            let isDrip = !isDue || watching.isRested
             if isDue {
                 beginCommit()
             }
             if isDrip {
-                rest(until: handover.dripDue)
+                watching.rest(until: outlet.handover.dripDue)
             }
         }
-        if readBuffer.rest() {
-            schedule(after: SpoolReader.bufferRest, .releaseBuffer)
-        }
-        endCount()
+        buffer.becomeQuiet()
+        census.endCount()
         publish()
-    }
-
-    private var readBuffer: ReadBuffer { shared.assumeOnLoop { $0.buffer } }
-
-    /// The read buffer; its old content is undefined.
-    func takeBuffer() -> UnsafeMutableRawBufferPointer { readBuffer.take(blockSize) }
-
-    /// The read buffer, with room for the longest line of a file in another encoding.
-    func takeBuffer(for decoder: FileDecoder?) -> UnsafeMutableRawBufferPointer {
-        guard let decoder else { return takeBuffer() }
-        let longest = Fingerprint.longest + decoder.room(forLineOf: options.maxEventSize)
-        return readBuffer.take(max(blockSize, longest))
-    }
-
-    /// Frees the read buffer if it was not used lately, or asks again later.
-    func releaseBuffer() {
-        if readBuffer.releaseIfUnused() {
-            schedule(after: SpoolReader.bufferRest, .releaseBuffer)
-        }
     }
 
     /// The turn of a reader that stops: commits what was taken, waits for all commits, then frees everything
     /// and resumes the callers of `stop`.
     private func windUp() {
-        guard !handover.isClosing, !handover.isFull else { return }
-        if !handover.isEmpty { return beginCommit() }
-        guard let waiters = life.end() else { return }
-        endWatching()
-        if let alarm = life.takeAlarm() {
-            loop.cancel(alarm)
-        }
-        agenda = Agenda()
-        for file in openFiles.takeAll() { file.descriptor = nil }
-        readBuffer.release()
+        guard !outlet.handover.isClosing, !outlet.handover.isFull else { return }
+        if !outlet.handover.isEmpty { return beginCommit() }
+        guard let waiters = schedule.life.end() else { return }
+        watching.stop()
+        schedule.clear()
+        for file in opener.openFiles.takeAll() { file.descriptor = nil }
+        buffer.release()
         publish()
         for waiter in waiters { waiter.resume() }
     }
 
-    // MARK: Figures
+    // MARK: Commits
 
-    /// Copies the figures of all parts for other threads.
-    func publish() {
-        if root.identity == nil, tree.top != nil, let status = try? FileSystem.status(root.descriptor) {
-            root.identity = SpoolFigures.Root(
-                path: options.directory, device: status.device, inode: status.inode)
+    /// Closes the pass and begins a commit. Reading continues once the sink has closed its part
+    /// (`Handover.isClosing`).
+    func beginCommit() {
+        var closed = outlet.handover.beginCommit(schedule.now)
+        if let reading = drops.reading, let place = reading.nextCheckpoint() {
+            closed.keep(place, of: reading.id)
         }
-        var figures = self.figures
-        figures.root = root.identity
-        figures.directories = tree.count
-        figures.polledDirectories = watching.polled.count
-        figures.pollReason = watching.pollReason
-        figures.overflows = watching.overflows
-        figures.crowdedDirectories = tree.listing.crowdedCount
-        figures.secondTries = agenda.obstacles
-        figures.isHeldBack = isHeldBack
-        countFiles(in: &figures)
-        countUnread(in: &figures)
-        showComplaints(in: &figures)
-        published.withLock { [figures] in $0 = figures }
-    }
-
-    private func countFiles(in figures: inout SpoolFigures) {
-        figures.appendFiles = streams.files.count
-        figures.appendFilesRead = appendFiles.counts.read
-        figures.rotations = appendFiles.counts.rotations
-        figures.truncations = appendFiles.counts.truncations
-        figures.unclosedLines = appendFiles.counts.unclosedLines
-        figures.bytesGivenUp = appendFiles.counts.bytesGivenUp
-        figures.zeroBytes = appendFiles.counts.zeroBytes
-        figures.openFiles = openFiles.count
-        figures.loweredOpenFiles = openFiles.lowered
-        figures.leaseWaits = openFiles.leaseWaits
-        figures.dropFilesRead = drops.countRead
-        figures.filesRemoved = removal.count
-        figures.bytesRead = handover.counts.bytes
-        figures.commits = handover.counts.commits
-        figures.linesTooLong = handover.counts.tooLong
-    }
-
-    /// Some of the complaints; a list that has not changed is left as it was published last.
-    private func showComplaints(in figures: inout SpoolFigures) {
-        figures.refused = complaints.refused
-        figures.errors = complaints.errors
-        if let (shown, count) = complaints.takeUnresolved(atMost: 16) {
-            figures.complaints = shown
-            for index in shown.indices {
-                figures.complaints[index].ownerName = shownName(of: shown[index].owner)
+        var progress = SpoolProgress()
+        let content = lives.streams.close(&closed)
+        progress.checkpoints = content.checkpoints + closed.places.values
+        for index in progress.checkpoints.indices {
+            if context.options.place != nil {
+                progress.checkpoints[index].path = context.options.shown(
+                    FileName(progress.checkpoints[index].path))
             }
-            figures.inaccessible = count
+            progress.checkpoints[index] = progress.checkpoints[index].keepingPath
         }
-        if let (shown, count) = complaints.takeRefusals(atMost: 8) {
-            figures.refusedNames = shown.map { "\(options.shown($0.path)) (\($0.reason.rawValue))" }
-            figures.refusedFiles = count
+        progress.forgotten = closed.forgotten.map(\.bytes)
+        progress.done = closed.done.map(\.record)
+        progress.unlinked = closed.unlinked
+        progress.memory = tree.listing.sight?.takeChanges() ?? [:]
+        schedule.life.beginTask()
+        census.plan()
+        outlet.handover.closed(ClosedPass(progress: progress, files: content.covered, done: closed.done))
+        Task(executorPreference: loop) { await self.commit() }
+    }
+
+    /// Commits the closed pass, then removes drop files that it covers.
+    private func commit() async {
+        // The sink closes its part before its first suspension, and there is no suspension before that call.
+        // So no line can be taken between `takeClosed` and the closing.
+        guard let closed = outlet.handover.takeClosed() else { return }
+        schedule.wake()
+        var isUnderWay = true
+        do {
+            try await outlet.sink.commit(closed.progress)
+            outlet.handover.endCommit(isDurable: true)
+            isUnderWay = false
+            for file in closed.files { covered(file) }
+            schedule.wake()
+            if !closed.done.isEmpty {
+                // A removed file must not be needed again after a power cut, so the commit must be synced
+                // first.
+                try await outlet.sink.persist()
+                removals.remove(closed.done)
+            }
+        } catch {
+            // Stop reading. The next start continues at the last successful commit.
+            if schedule.life.fail() {
+                context.log.info("reading of the spool ends", ["reason": "\(error)"])
+                outlet.handover.giveUp()
+                drops.giveUpReading()
+            }
+            if isUnderWay {
+                outlet.handover.endCommit(isDurable: false)
+            }
         }
-        if let (shown, count) = complaints.takePassedOver(atMost: 8) {
-            figures.passedOverNames = shown.map(\.text)
-            figures.passedOver = count
+        schedule.life.endTask()
+        schedule.wake()
+    }
+
+    /// A position of a file is durable now: the file may be removed or forgotten.
+    private func covered(_ covered: CoveredFile) {
+        if lives.appendFiles.covered(covered) {
+            lives.considerLater(covered.file)
         }
     }
 
-    /// Counts and logs an error after which reading continues.
-    func note(_ error: SystemError, _ text: StaticString, _ path: FileName) {
-        complaints.failed()
-        log.warning(text, ["path": path.text, "error": error.description])
+    /// Lets the time of grace of claimed files begin once their commits survive a power cut.
+    func beginLeaving() {
+        for id in departures.takeClaimed() {
+            schedule.life.beginTask()
+            Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
+        }
+    }
+
+    private func leaveOnceDurable(_ id: FileID) async {
+        defer {
+            schedule.life.endTask()
+            schedule.wake()
+        }
+        do {
+            try await outlet.sink.persist()
+            departures.beginGrace(of: id)
+        } catch {
+            departures.cannotPersist(id, error)
+        }
+    }
+
+    /// The path of a file that has to stay, relative to the spool; nil if the file is gone, and empty until
+    /// the first listing has ended.
+    public func path(ofFile key: [UInt8]) -> String? {
+        guard tree.listing.isFirstDone else { return "" }
+        let id = FileID(bytes: key)
+        return (lives.streams.files[id]?.path ?? drops.stuck(id)?.path)?.text
+    }
+
+    /// Removes files that no longer have to stay. Called after quarantined lines were repaired or dropped.
+    public func removeReleased() {
+        removals.removeReleased()
+        for file in lives.streams.files.values { lives.considerLater(file) }
+        schedule.wake()
     }
 }

@@ -5,7 +5,7 @@ internal import EventLoops
 /// The app with the least used time goes first, whatever its work is; kinds of work with equal shares take
 /// turns. So endless or slow work of one app delays other apps by a single piece. Directories and drop files
 /// wait in queues of their own parts (`Listing`, `DropTable`), which are ordered by the same `shares`.
-struct Turns {
+final class Turns {
     /// Kinds of work.
     enum Work: CaseIterable {
         /// Names of directories that are listed.
@@ -31,31 +31,31 @@ struct Turns {
     // MARK: Turns
 
     /// Begins a piece of work for an app; `end` charges the app for it.
-    mutating func begin(of app: String, _ now: BootInstant) -> Turn {
+    func begin(of app: String, _ now: BootInstant) -> Turn {
         shares.begin(app)
         return Turn(app: app, start: now)
     }
 
-    mutating func end(_ turn: Turn, _ now: BootInstant) { charge(turn.app, now - turn.start) }
+    func end(_ turn: Turn, _ now: BootInstant) { charge(turn.app, now - turn.start) }
 
     /// Charges an app for time outside of its turns, such as errands.
-    mutating func charge(_ app: String, _ time: Duration) { shares.charge(app, time) }
+    func charge(_ app: String, _ time: Duration) { shares.charge(app, time) }
 
     // MARK: Files
 
     /// Queues a file that has something to read. The file must not be queued already, or it would get two
     /// turns.
-    mutating func lineUp(_ file: AppendFile, of app: String) { files.append(file, to: app) }
+    func lineUp(_ file: AppendFile, of app: String) { files.append(file, to: app) }
 
     /// The file to read next, among those that may be read now.
-    mutating func nextFile(where mayBeRead: (AppendFile) -> Bool) -> (app: String, file: AppendFile)? {
+    func nextFile(where mayBeRead: (AppendFile) -> Bool) -> (app: String, file: AppendFile)? {
         files.popFirst(shares) { _, file in mayBeRead(file) }.map { ($0.line, $0.element) }
     }
 
     // MARK: Kinds of work
 
     /// Another piece of work begins.
-    mutating func beginPiece() { count &+= 1 }
+    func beginPiece() { count &+= 1 }
 
     /// The kinds of work in the order in which they are to be tried. Each may turn out to have nothing to do,
     /// so all are returned.
@@ -63,7 +63,7 @@ struct Turns {
     /// - Parameters:
     ///   - names: the share used by the app whose directory is next; nil if no directory waits.
     ///   - drops: the same for drop files.
-    mutating func order(names: Int64?, drops: Int64?) -> [Work] {
+    func order(names: Int64?, drops: Int64?) -> [Work] {
         let lines = files.least(shares)
         let kinds = Work.allCases.indices.map { index -> (work: Work, spent: Int64) in
             let work = Work.allCases[(index + Int(count % 3)) % Work.allCases.count]
@@ -78,7 +78,7 @@ struct Turns {
     }
 
     /// Whether the app whose drop file is next has used no more time than any app with other work.
-    mutating func isDropNext(names: Int64?, drops: Int64?) -> Bool {
+    func isDropNext(names: Int64?, drops: Int64?) -> Bool {
         (drops ?? .max) <= min(names ?? .max, files.least(shares) ?? .max)
     }
 }

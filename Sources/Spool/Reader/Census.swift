@@ -1,59 +1,81 @@
 internal import CLinux
 internal import EventLoops
 internal import Glibc
+internal import Logs
 internal import Model
 
-/// The I/O of the census and of the looks at sizes, which `Backlog` plans.
-extension SpoolReader {
-    /// Whether reading waits for commits.
-    var isHeldBack: Bool {
-        handover.isHeldBack(now, longerThan: Backlog.censusInterval)
+/// Counts what waits while reading waits: takes a census of drop files, and looks at the sizes of append
+/// files, as `Backlog` plans them.
+final class Census {
+    private let context: SpoolContext
+    private let schedule: Schedule
+    private let outlet: Outlet
+    private let lives: AppendLives
+    private let opener: Opener
+    private let departures: Departures
+    private let tree: Tree
+    private let drops: DropTable
+    private var backlog = Backlog()
+
+    init(
+        _ context: SpoolContext, _ schedule: Schedule, _ outlet: Outlet, _ lives: AppendLives,
+        _ opener: Opener, _ departures: Departures, _ tree: Tree, _ drops: DropTable
+    ) {
+        self.context = context
+        self.schedule = schedule
+        self.outlet = outlet
+        self.lives = lives
+        self.opener = opener
+        self.departures = departures
+        self.tree = tree
+        self.drops = drops
     }
 
-    /// Whether lines are not read for now, because reading is held back or the sink has parked files.
-    var isWaiting: Bool { isHeldBack || handover.parked > 0 }
-
     /// Plans a census and a look, in case the commit that has begun, or a parked file, waits for long.
-    func planCensus() {
+    func plan() {
         if backlog.planCensus() {
-            schedule(after: Backlog.censusInterval, .takeCensus)
+            schedule.plan(after: Backlog.censusInterval, .takeCensus)
         }
         if backlog.planLook() {
-            schedule(after: options.lookInterval, .lookAtSizes)
+            schedule.plan(after: context.options.lookInterval, .lookAtSizes)
         }
     }
 
     /// Asks waiting files for their lengths, a slice at a time, and opens them as far as descriptors suffice,
     /// so that deleted ones are not lost.
     func lookAtSizes() {
-        guard isWaiting else {
+        guard outlet.isWaiting else {
             // A commit that began after the look was planned may still wait for hours.
-            if handover.underWay > 0 { return schedule(after: options.lookInterval, .lookAtSizes) }
+            if outlet.handover.underWay > 0 {
+                return schedule.plan(after: context.options.lookInterval, .lookAtSizes)
+            }
             return backlog.endLook()
         }
-        for file in backlog.filesToAsk(Array(streams.unread.values), now) { seeLength(of: file) }
-        switch backlog.endLookSlice(now, interval: options.lookInterval) {
-        case .goOn: schedule(after: .zero, .lookAtSizes)
+        for file in backlog.filesToAsk(Array(lives.streams.unread.values), schedule.now) {
+            seeLength(of: file)
+        }
+        switch backlog.endLookSlice(schedule.now, interval: context.options.lookInterval) {
+        case .goOn: schedule.plan(after: .zero, .lookAtSizes)
         case .done(let wait):
-            shedNameless()
-            publish()
-            schedule(after: wait, .lookAtSizes)
+            departures.shedNameless()
+            schedule.plan(at: schedule.now, .publish)
+            schedule.plan(after: wait, .lookAtSizes)
         }
     }
 
     /// Updates the length of a file from its status.
     private func seeLength(of file: AppendFile) {
         // A file that is not ready was read to its end; a change would make it ready.
-        guard streams.files[file.id] === file, file.isReady else { return }
-        hold(file)
+        guard lives.streams.files[file.id] === file, file.isReady else { return }
+        opener.hold(file)
         if let raw = file.descriptor?.raw {
             if let status = try? FileStatus(of: raw) {
                 file.see(length: status.size)
             }
         } else if !file.hasName {
-            letGoUnread(file)
-        } else if let raw = descriptor(of: file.directory),
-            let looked = try? openName(file.name, in: file.directory, raw),
+            departures.letGoUnread(file)
+        } else if let raw = opener.descriptor(of: file.directory),
+            let looked = try? opener.openName(file.name, in: file.directory, raw),
             let status = try? FileSystem.status(looked),
             status.inode == file.trace.inode
         {
@@ -63,22 +85,24 @@ extension SpoolReader {
 
     /// Does a slice of the census, or ends it once reading continues.
     func takeCensus() {
-        guard isHeldBack else {
-            if handover.underWay > 0 { return schedule(after: Backlog.censusInterval, .takeCensus) }
+        guard outlet.isHeldBack else {
+            if outlet.handover.underWay > 0 {
+                return schedule.plan(after: Backlog.censusInterval, .takeCensus)
+            }
             backlog.endCensus()
-            if backlog.releasesMemory(now, read: handover.counts.bytes) {
+            if backlog.releasesMemory(schedule.now, read: outlet.handover.counts.bytes) {
                 clinux_release_memory()
             }
-            return publish()
+            return schedule.plan(at: schedule.now, .publish)
         }
-        backlog.beginCensus(Array(tree.all), now)
+        backlog.beginCensus(Array(tree.all), schedule.now)
         var isWhole = false
         for _ in 0..<Backlog.slice where !isWhole { isWhole = !countNext() }
-        switch backlog.endSlice(isWhole: isWhole, now) {
-        case .goOn: schedule(after: .zero, .takeCensus)
+        switch backlog.endSlice(isWhole: isWhole, schedule.now) {
+        case .goOn: schedule.plan(after: .zero, .takeCensus)
         case .done(let wait):
-            publish()
-            schedule(after: wait, .takeCensus)
+            schedule.plan(at: schedule.now, .publish)
+            schedule.plan(after: wait, .takeCensus)
         }
     }
 
@@ -87,7 +111,7 @@ extension SpoolReader {
         guard let (directory, stream) = backlog.listed else {
             guard let directory = backlog.nextDirectory() else { return false }
             // A directory that cannot be listed is skipped; reading reports it.
-            guard let raw = self.descriptor(of: directory),
+            guard let raw = opener.descriptor(of: directory),
                 let looked = try? FileSystem.openDirectory(raw, FileName(".")),
                 let stream = try? DirectoryStream(looked)
             else { return true }
@@ -98,7 +122,7 @@ extension SpoolReader {
             backlog.endedListing()
             return true
         }
-        let kind = options.kind(of: entry.name, in: directory)
+        let kind = context.options.kind(of: entry.name, in: directory)
         guard kind != .other, entry.type != Int(DT_DIR) else { return true }
         // The file may be gone by now.
         guard let status = try? FileSystem.status(stream.descriptor, entry.name), status.isRegular else {
@@ -109,13 +133,13 @@ extension SpoolReader {
             if let file = directory.files[entry.name], file.trace.inode == status.inode {
                 // Writes through mapped memory cause no inotify event.
                 if status.size != file.length {
-                    makeReady(file)
+                    lives.makeReady(file)
                 }
                 file.see(length: status.size)
             }
         } else if !isReadAndKept(entry.name, status, in: directory, stream.descriptor) {
             // By st_ctim, because the owner can set st_mtim to any value.
-            backlog.counted(size: status.size, changed: status.changed, time.wallTime)
+            backlog.counted(size: status.size, changed: status.changed, context.time.wallTime)
         }
         return true
     }
@@ -126,15 +150,18 @@ extension SpoolReader {
         _ name: FileName, _ status: FileStatus, in directory: SpoolDirectory, _ raw: Int32
     ) -> Bool {
         if drops.stuck(at: directory.path(of: name)) != nil { return true }
-        guard options.afterRead == .keep, let looked = try? FileSystem.openPath(raw, name),
+        guard context.options.afterRead == .keep, let looked = try? FileSystem.openPath(raw, name),
             let id = try? FileID(looked, status)
         else { return false }
-        return streams.remembered.isDone(id, status)
+        return lives.streams.remembered.isDone(id, status)
     }
+
+    /// A drop file was read.
+    func wasRead(size: Int64) { backlog.read(size: size) }
 
     /// Nothing is left to read: resets the census.
     func endCount() {
-        guard backlog.drops != Backlog.Drops(), !isHeldBack else { return }
+        guard backlog.drops != Backlog.Drops(), !outlet.isHeldBack else { return }
         backlog.forget()
     }
 
@@ -142,7 +169,7 @@ extension SpoolReader {
     func countUnread(in figures: inout SpoolFigures) {
         var bytes = backlog.drops.bytes
         var oldest = backlog.drops.oldest
-        for file in streams.unread.values {
+        for file in lives.streams.unread.values {
             bytes += ByteCount(file.unread)
             if let since = file.unreadSince {
                 oldest = min(oldest ?? since, since)

@@ -4,7 +4,32 @@ internal import Logs
 internal import Model
 
 /// Finds out which content a file holds: does the I/O for inquiries, which `Streams` poses and judges.
-extension SpoolReader {
+final class Judge {
+    private let context: SpoolContext
+    private let reports: Reports
+    private let schedule: Schedule
+    private let outlet: Outlet
+    private let lives: AppendLives
+    private let opener: Opener
+    private let tree: Tree
+    private let drops: DropTable
+    private let buffer: BlockBuffer
+
+    init(
+        _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ outlet: Outlet,
+        _ lives: AppendLives, _ opener: Opener, _ tree: Tree, _ drops: DropTable, _ buffer: BlockBuffer
+    ) {
+        self.context = context
+        self.reports = reports
+        self.schedule = schedule
+        self.outlet = outlet
+        self.lives = lives
+        self.opener = opener
+        self.tree = tree
+        self.drops = drops
+        self.buffer = buffer
+    }
+
     /// Most bytes of an archive that are unpacked to see its beginning. Hostile archives may unpack to
     /// nothing; those made by rotation do not.
     private static let farthestBeginning: Int64 = 16 << 20
@@ -13,46 +38,47 @@ extension SpoolReader {
     /// truncates. False if that cannot be decided yet; the file is not read meanwhile.
     func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return true }
-        openFiles.compare(file)
-        defer { openFiles.endComparison() }
+        opener.openFiles.compare(file)
+        defer { opener.openFiles.endComparison() }
         // The original may be in a directory that was not listed yet, and its read position is unknown until
         // then.
         guard isListed(near: file.directory) else { return false }
         let status = try FileStatus(of: descriptor)
         if status.size != file.length || status.modified != file.modified {
-            file.lastChange = now
+            file.lastChange = schedule.now
         }
         file.see(length: status.size)
         file.modified = status.modified
         let size = file.size
         let head = try FileSystem.bytes(
             of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
-        guard var inquiry = streams.inquiry(aboutCopy: file, head: head) else { return false }
-        tellCutOffs()
+        guard var inquiry = lives.streams.inquiry(aboutCopy: file, head: head) else { return false }
+        lives.tellCutOffs()
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
-            try self.sight(at: places, of: descriptor, size: size)
+            try sight(at: places, of: descriptor, size: size)
         }
         if case .later = answer { return false }
-        if let place = streams.judged(file, answer, inquiry, in: &handover.pass) {
-            log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
+        if let place = lives.streams.judged(file, answer, inquiry, in: &outlet.handover.pass) {
+            context.log.info(
+                "copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
         }
         return true
     }
 
     /// Compares an archive with what was read.
     func match(
-        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, of streams: [Stream]
+        _ format: DropFormat, _ descriptor: Int32, in directory: SpoolDirectory, of wanted: [Stream]
     ) throws(SystemError) -> Inquiry.Answer {
-        let isKnown = self.streams.hasAny(of: streams)
+        let isKnown = lives.streams.hasAny(of: wanted)
         if isKnown, !isListed(near: directory) { return .later(first: nil) }
         let packed = isKnown ? packed(format) : nil
-        try packed?.fill(from: descriptor, atMost: SpoolReader.farthestBeginning)
+        try packed?.fill(from: descriptor, atMost: Judge.farthestBeginning)
         let head = packed.map { Array($0.unpacked.prefix(Fingerprint.longest)) } ?? []
-        var inquiry = self.streams.inquiry(aboutArchiveIn: directory, of: streams, head: head)
+        var inquiry = lives.streams.inquiry(aboutArchiveIn: directory, of: wanted, head: head)
         let answer = try answer(&inquiry, near: directory) { places throws(SystemError) in
             try packed?.sight(at: places, from: descriptor) ?? Sight()
         }
-        self.streams.note(answer, upTo: .max, inquiry)
+        lives.streams.note(answer, upTo: .max, inquiry)
         return answer
     }
 
@@ -62,33 +88,36 @@ extension SpoolReader {
         in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
     ) throws(SystemError) -> Bool {
         file.scanned = 0
-        let (size, old, isProvable) = (file.size, file.taken.offset, file.taken.sum != 0)
+        let size = file.size
+        let old = file.taken.offset
+        let isProvable = file.taken.sum != 0
         guard size < old || isRewritten || file.stage == .cut else { return true }
         let head = try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
-        var inquiry = streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
+        var inquiry = lives.streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
-            try self.sight(at: places, of: descriptor, size: size)
+            try sight(at: places, of: descriptor, size: size)
         }
         let hasWaiting = !drops.areAllRead
         guard
-            streams.changed(
-                file, answer, inquiry, isRotatedName: options.isRotated(file.name), hasWaiting: hasWaiting,
-                in: &handover.pass)
+            lives.streams.changed(
+                file, answer, inquiry, isRotatedName: context.options.isRotated(file.name),
+                hasWaiting: hasWaiting,
+                in: &outlet.handover.pass)
                 != nil
         else { return false }
         guard file.taken.offset < old else { return true }
-        appendFiles.wasSetBack()
-        tellCutOffs()
+        lives.appendFiles.wasSetBack()
+        lives.tellCutOffs()
         let place = file.taken.offset
         let fields: KeyValuePairs<String, any CustomStringConvertible> = [
             "path": file.path.text, "read_to": old, "goes_on_at": place,
         ]
         if place == 0, size > 0, !isProvable {
-            log.warning(
+            context.log.warning(
                 "file was truncated or rewritten: all is read, because what was read before is not known",
                 fields)
         } else {
-            log.info("file was truncated or rewritten", fields)
+            context.log.info("file was truncated or rewritten", fields)
         }
         return true
     }
@@ -108,7 +137,7 @@ extension SpoolReader {
             case .end(let file): inquiry.saw(file, isReadToItsEnd: try isReadToItsEnd(file))
             case .answer(let answer):
                 if case .later(let first?) = answer, !first.isSuspect {
-                    makeReady(first)
+                    lives.makeReady(first)
                 }
                 return answer
             }
@@ -126,7 +155,7 @@ extension SpoolReader {
     private func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
         guard file.taken.offset >= file.size, !file.isReady else { return false }
         do throws(SystemError) {
-            try open(file)
+            try opener.open(file)
             guard let descriptor = file.descriptor?.raw else { return true }
             let status = try FileStatus(of: descriptor)
             guard status.size == file.length else { return false }
@@ -142,7 +171,7 @@ extension SpoolReader {
         do throws(SystemError) {
             if file.descriptor == nil {
                 guard file.mayHaveChanged(near: directory) else { return [] }
-                try open(file)
+                try opener.open(file)
             }
             guard let descriptor = file.descriptor?.raw else { return [] }
             return try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
@@ -176,13 +205,14 @@ extension SpoolReader {
         if file.size < proof.size {
             proof = AppendFile.Proof(size: file.size)
         }
-        var block = UnsafeMutableRawBufferPointer(rebasing: takeBuffer()[...])
+        var block = UnsafeMutableRawBufferPointer(rebasing: buffer.take()[...])
         for place in places where place > proof.reached {
             let most = Int(min(place - proof.reached, Int64(block.count)))
             let room = UnsafeMutableRawBufferPointer(rebasing: block[..<most])
             let count = try FileSystem.read(descriptor, into: room, at: proof.reached)
             let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
-            (proof.sum, proof.reached) = (crc32c(bytes, from: proof.sum), proof.reached + Int64(count))
+            proof.sum = crc32c(bytes, from: proof.sum)
+            proof.reached += Int64(count)
             guard proof.reached == place else {
                 file.proof = count == 0 && most > 0 ? nil : proof
                 return nil
@@ -195,7 +225,7 @@ extension SpoolReader {
 
     /// The mark at an offset of a file, without the checksum of all bytes before it.
     func mark(at offset: Int64, of file: AppendFile) throws(SystemError) -> Mark {
-        try open(file)
+        try opener.open(file)
         guard let descriptor = file.descriptor?.raw else { return .start }
         return try mark(at: offset, descriptor)
     }
@@ -211,36 +241,15 @@ extension SpoolReader {
     func packed(_ format: DropFormat) -> PackedLines? {
         do {
             let packed = try PackedLines(
-                format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
-            if options.place != nil {
-                packed.decode(by: options.encoding)
+                format == .gzipLines ? .gzip : .zstd, longest: context.options.maxEventSize)
+            if context.options.place != nil {
+                packed.decode(by: context.options.encoding)
             }
             return packed
         } catch {
-            complaints.failed()
-            log.error("archive cannot be unpacked", ["error": error.message])
+            reports.failed()
+            context.log.error("archive cannot be unpacked", ["error": error.message])
             return nil
-        }
-    }
-
-    /// Gives up bytes of which no copy was found in time.
-    func giveUpUncopied() {
-        let (isHeldBack, suspected) = (isHeldBack, streams.suspected)
-        streams.cutOffs.giveUpOld(now, isHeldBack: isHeldBack, suspected: suspected)
-        tellCutOffs()
-        publish()
-    }
-
-    /// Counts and logs bytes that were given up, and plans the next call of `giveUpUncopied`.
-    func tellCutOffs() {
-        for cut in appendFiles.takeGivenUp() {
-            log.error(
-                cut.gone == nil
-                    ? "file was truncated before it was read" : "file vanished before it was read",
-                ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
-        }
-        if let due = streams.cutOffs.plan(now) {
-            schedule(at: due, .giveUpUncopied)
         }
     }
 }

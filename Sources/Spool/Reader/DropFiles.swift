@@ -1,13 +1,52 @@
-internal import CLinux
 internal import EventLoops
 internal import Glibc
 internal import Logs
 internal import Model
 
-/// The I/O of drop files: they are found, opened, claimed, read in turns, and removed after their commit
-/// unless they have to stay. `DropTable` decides which file is next and knows the stages; `DropReader` reads
-/// the content.
-extension SpoolReader {
+/// Drop files: they are found, opened, claimed and read in turns. `DropTable` decides which file is next and
+/// knows the stages; `DropReader` reads the content.
+final class DropFiles {
+    private let context: SpoolContext
+    private let schedule: Schedule
+    private let reports: Reports
+    private let outlet: Outlet
+    private let lives: AppendLives
+    private let opener: Opener
+    private let admission: Admission
+    private let claims: Claims
+    private let lister: Lister
+    private let judge: Judge
+    private let removals: DropRemoval
+    private let census: Census
+    private let tree: Tree
+    private let drops: DropTable
+    private let turns: Turns
+    private let buffer: BlockBuffer
+
+    init(
+        _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ outlet: Outlet,
+        _ lives: AppendLives, _ opener: Opener, _ admission: Admission, _ claims: Claims, _ lister: Lister,
+        _ judge: Judge, _ removals: DropRemoval, _ census: Census, _ tree: Tree, _ drops: DropTable,
+        _ turns: Turns, _ buffer: BlockBuffer
+    ) {
+        self.context = context
+        self.schedule = schedule
+        self.reports = reports
+        self.outlet = outlet
+        self.lives = lives
+        self.opener = opener
+        self.admission = admission
+        self.claims = claims
+        self.lister = lister
+        self.judge = judge
+        self.removals = removals
+        self.census = census
+        self.tree = tree
+        self.drops = drops
+        self.turns = turns
+        self.buffer = buffer
+    }
+
     /// Most small files that are read before other work gets its turn.
     private static let smallFilesATurn = 32
     /// Time for small files before other work gets its turn.
@@ -19,14 +58,14 @@ extension SpoolReader {
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let owner = owner(of: name, in: directory)
         // If the owner cannot be found out now, the file is examined again in its turn.
-        let line = owner.map(owners.share) ?? directory.app
+        let line = owner.map(reports.owners.share) ?? directory.app
         guard drops.mayStick(line) || isInQueue(name, in: directory) else {
             return awaitOthers(name, in: directory, of: line, owner)
         }
         guard drops.mayWait(line) else {
             // Listing finds the file again, but skips files that are in `settling`.
             directory.settling[name] = nil
-            guard directory.isIncoming else { return scan(directory) }
+            guard directory.isIncoming else { return lister.scan(directory) }
             // The drop box also has files of other users, so it is listed again only once few files of this
             // owner wait.
             drops.crowd(line, in: directory)
@@ -42,7 +81,7 @@ extension SpoolReader {
     /// Called for files of an app that has too many stuck files. If such a file waited with the others, it
     /// would count as gone at the end of the first listing, and would be read again later.
     private func isInQueue(_ name: FileName, in directory: SpoolDirectory) -> Bool {
-        guard drops.hasQueued, let raw = descriptor(of: directory),
+        guard drops.hasQueued, let raw = opener.descriptor(of: directory),
             let looked = try? FileSystem.openPath(raw, name), let status = try? FileSystem.status(looked),
             let id = try? FileID(looked, status)
         else { return false }
@@ -59,67 +98,46 @@ extension SpoolReader {
         let advice =
             "too many drop files stay because of their bad lines, or cannot be removed, the others wait:"
             + " repair these or remove them, then run `spoolship quarantine retry --files`"
-        complain(SpoolReader.crowd(of: line, in: directory), owner, advice)
+        reports.complain(DropRemoval.crowdOfDrops(of: line, in: directory), owner, advice)
         // The path in the first complaint (`*.json`) does not cover a claim, whose name is hidden.
         if isFirst, name.claimed != nil {
-            complain(directory.path(of: name), owner, advice)
+            reports.complain(directory.path(of: name), owner, advice)
         }
     }
 
     /// The owner of a file in the drop box, where files wait in a queue for each owner; nil elsewhere, where
     /// they wait in their app's queue.
     private func owner(of name: FileName, in directory: SpoolDirectory) -> UInt32? {
-        guard directory.isIncoming, let raw = directory.descriptor?.raw ?? descriptor(of: directory) else {
+        guard directory.isIncoming, let raw = directory.descriptor?.raw ?? opener.descriptor(of: directory)
+        else {
             return nil
         }
         return try? FileSystem.status(raw, name).owner
     }
 
-    /// Lists the crowded directories of an app or owner again, if few of its files wait or stay.
-    func listCrowded(_ line: String) {
-        for directory in drops.takeCrowded(line) {
-            complaints.resolve(SpoolReader.crowd(of: line, in: directory))
-            if !directory.isGone {
-                scan(directory)
-            }
-        }
-    }
-
-    /// The path under which it is reported that drop files of an app or owner wait for others that stay.
-    private static func crowd(of line: String, in directory: SpoolDirectory) -> FileName {
-        FileName("\(directory.path.text)/*.json\(directory.isIncoming ? ", \(line)" : "")")
-    }
-
-    /// Looks again at a drop file that was still being written.
-    func recheck(_ name: FileName, in directory: SpoolDirectory) {
-        guard directory.settling[name] != nil else { return }
-        look(at: name, in: directory)
-        wake()
-    }
-
     /// Reads some drop files, or a block of a large one. False if no file waits.
     func readDropFiles() -> Bool {
-        let end = now + SpoolReader.smallFilesTime
-        for round in 0..<SpoolReader.smallFilesATurn {
-            guard !handover.isDue, round == 0 || now < end && isDropNext else { return true }
-            let next = drops.next(turns.shares, mostOpen: openFiles.mostFiles) {
-                isNamed($0.directory, $0.owner)
+        let end = schedule.now + DropFiles.smallFilesTime
+        for round in 0..<DropFiles.smallFilesATurn {
+            guard !outlet.handover.isDue, round == 0 || schedule.now < end && isDropNext else { return true }
+            let next = drops.next(turns.shares, mostOpen: opener.openFiles.mostFiles) {
+                reports.isNamed($0.directory, $0.owner)
             }
             switch next {
             case .nothing: return round > 0
             case .read: break
             case .begin(let drop, let share):
-                let turn = turns.begin(of: share, now)
+                let turn = turns.begin(of: share, schedule.now)
                 begin(drop)
-                turns.end(turn, now)
-                listCrowded(share)
+                turns.end(turn, schedule.now)
+                removals.listCrowded(share)
             }
             guard let drop = drops.reading else { continue }
-            handover.beginFile()
-            let turn = turns.begin(of: drop.share, now)
+            outlet.handover.beginFile()
+            let turn = turns.begin(of: drop.share, schedule.now)
             let hasMore = read(drop)
-            turns.end(turn, now)
-            if handover.isParked {
+            turns.end(turn, schedule.now)
+            if outlet.handover.isParked {
                 park(drop)
             } else if hasMore {
                 setAside(drop)
@@ -127,6 +145,11 @@ extension SpoolReader {
             }
         }
         return true
+    }
+
+    /// Whether the next drop file's app has used no more time than any app with other work.
+    private var isDropNext: Bool {
+        turns.isDropNext(names: tree.listing.least(turns.shares), drops: drops.least(turns.shares))
     }
 
     /// Lets other files go first, if there are any, because this one may be of any length.
@@ -147,15 +170,15 @@ extension SpoolReader {
     /// current file `beginCommit` does this.
     private func keepPlace(of drop: DropReading) {
         if let place = drop.nextCheckpoint() {
-            handover.pass.keep(place, of: drop.id)
+            outlet.handover.pass.keep(place, of: drop.id)
         }
     }
 
     /// Called when the sink wants the rest of a file that it has parked.
     private func resumption(of drop: DropReading) -> () -> Void {
-        {
-            self.drops.resume(drop.id)
-            self.wake()
+        { [drops, schedule] in
+            drops.resume(drop.id)
+            schedule.wake()
         }
     }
 
@@ -164,8 +187,8 @@ extension SpoolReader {
     private func begin(_ drop: PendingDrop) {
         let directory = drop.directory
         let name = drop.name
-        guard case .drop(let format) = options.kind(of: name, in: directory) else { return }
-        guard let raw = descriptor(of: directory) else {
+        guard case .drop(let format) = context.options.kind(of: name, in: directory) else { return }
+        guard let raw = opener.descriptor(of: directory) else {
             // If the directory still exists, listing finds the file again.
             directory.settling[name] = nil
             return
@@ -175,7 +198,7 @@ extension SpoolReader {
             let looked = try FileSystem.openPath(raw, name)
             let seen = try FileSystem.status(looked)
             status = seen
-            guard admit(seen, directory, name) else {
+            guard admission.admit(seen, directory, name) else {
                 // The file that had this name before is gone, unless it waits for its second hard link to go.
                 if directory.settling[name]?.linkedSince == nil {
                     directory.settling[name] = nil
@@ -184,65 +207,69 @@ extension SpoolReader {
             }
             let id = try FileID(looked, seen)
             guard !drops.isInHand(id) else { return }
-            let share = share(of: directory, seen.owner)
+            let share = reports.share(of: directory, seen.owner)
             let mayBegin = directory.isIncoming ? drops.mayBegin(another: share) : true
-            guard mayBegin, isNamed(directory, seen.owner) else {
+            guard mayBegin, reports.isNamed(directory, seen.owner) else {
                 // The owner was unknown until now.
                 var drop = drop
                 drop.owner = seen.owner
                 return drops.wait(drop, in: share)
             }
-            streams.remembered.see(id)
+            lives.streams.remembered.see(id)
             if let done = drops.records(of: id) {
-                return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner), share)
+                return removals.removeAgain(
+                    id, done, directory, name, raw, of: reports.app(of: directory, seen.owner), share)
             }
             // An append file was renamed to this name. It remains an append file, so that its lines are not
             // read again.
-            let isAppendFile = streams.files[id] != nil ? true : streams.remembered.isAppendFile(id)
-            if isAppendFile { return notice(directory, name) }
-            if streams.remembered.isDone(id, seen) {
+            let isAppendFile =
+                lives.streams.files[id] != nil ? true : lives.streams.remembered.isAppendFile(id)
+            if isAppendFile {
+                return schedule.plan(at: schedule.now, .notice(directory: directory.path, name: name))
+            }
+            if lives.streams.remembered.isDone(id, seen) {
                 directory.settling[name] = nil
-                streams.remembered.found(
-                    id, at: directory.path(of: name), links: UInt64(seen.links), in: &handover.pass)
+                lives.streams.remembered.found(
+                    id, at: directory.path(of: name), links: UInt64(seen.links), in: &outlet.handover.pass)
                 return
             }
             // Checked again, because thousands of files may have lined up before the first one had to stay.
             guard drops.mayStick(share) else {
                 return awaitOthers(name, in: directory, of: share, seen.owner)
             }
-            let wasBegun = streams.remembered.kept[id].flatMap(ObjectSplitter.Place.init) != nil
+            let wasBegun = lives.streams.remembered.kept[id].flatMap(ObjectSplitter.Place.init) != nil
             let isReady = drop.isComplete || wasBegun
             // Not written with `||`: its right side is an autoclosure, in which Swift 6.2 does not allow
             // access to the actor's state.
             guard isReady ? true : isSettled(directory, name, seen) else {
-                return recheck(name, in: directory, after: options.settleTime)
+                return schedule.settle(name, in: directory, after: context.options.settleTime)
             }
             let descriptor = try FileSystem.read(looked)
             // Files that are read in place are never leased, because a lease blocks writers for a moment.
-            let mayTakeLease = !isReady && options.place == nil
+            let mayTakeLease = !isReady && context.options.place == nil
             guard mayTakeLease ? !FileLease.hasWriter(descriptor.raw) : true else {
                 // Put even an old file into `settling`; otherwise `recheck` would skip it. The size -1 makes
                 // it count as changed.
                 var stamp = directory.settling[name] ?? .unknown
                 stamp.size = -1
                 directory.settling[name] = stamp
-                return recheck(name, in: directory, after: options.settleTime)
+                return schedule.settle(name, in: directory, after: context.options.settleTime)
             }
             var known: ObjectSplitter.Place?
             if format != .json, !wasBegun {
-                switch try match(
+                switch try judge.match(
                     format, descriptor.raw, in: directory,
                     of: Stream.asked(directory.holder(seen.owner), name))
                 {
                 case .new:
                     guard isPassedOver(name, in: directory, seen, looked) else { break }
                     directory.settling[name] = nil
-                    let done = streams.remembered.keepDone(id, at: directory.path(of: name), seen)
-                    return handover.pass.keep(done, of: id)
-                case .later: return recheck(name, in: directory, after: options.settleTime)
+                    let done = lives.streams.remembered.keepDone(id, at: directory.path(of: name), seen)
+                    return outlet.handover.pass.keep(done, of: id)
+                case .later: return schedule.settle(name, in: directory, after: context.options.settleTime)
                 case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
-                    log.info(
+                    context.log.info(
                         "archive of a file that was read",
                         ["path": directory.path(of: name).text, "goes_on_at": mark.offset])
                 }
@@ -250,23 +277,23 @@ extension SpoolReader {
             if !directory.settling.isEmpty {
                 directory.settling[name] = nil
             }
-            let isStaying = options.afterRead == .keep || known != nil
-            let claim = try isStaying ? name : claim(name, seen, in: directory, raw)
+            let isStaying = context.options.afterRead == .keep || known != nil
+            let claim = try isStaying ? name : claims.claim(name, seen, in: directory, raw)
             guard let claim else { return }
-            reached(directory.path(of: name))
+            reports.reached(directory.path(of: name))
             var source = SpoolSource(
-                app: app(of: directory, seen.owner),
-                path: options.shown(directory.path(of: name.claimed ?? name)),
+                app: reports.app(of: directory, seen.owner),
+                path: context.options.shown(directory.path(of: name.claimed ?? name)),
                 producer: nil, mayBeCritical: !directory.isIncoming)
             if !isStaying {
                 source.file = id.bytes
             }
             let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app, share: share)
-            let place = streams.remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known
+            let place = lives.streams.remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known
             drops.begin(
                 DropReading(
                     file, source: source, share: share, format: format, isKept: isStaying, status: seen,
-                    descriptor: descriptor, longest: options.maxEventSize, from: place))
+                    descriptor: descriptor, longest: context.options.maxEventSize, from: place))
         } catch {
             cannotBegin(directory, name, error, status)
         }
@@ -277,7 +304,7 @@ extension SpoolReader {
     private func isPassedOver(
         _ name: FileName, in directory: SpoolDirectory, _ status: FileStatus, _ looked: borrowing Descriptor
     ) -> Bool {
-        guard let place = options.place, let sight = tree.listing.sight else { return false }
+        guard let place = context.options.place, let sight = tree.listing.sight else { return false }
         let born = FileSystem.birth(looked)
         let named = place.named(directory.path, name)
         if !named.isEmpty { return sight.passesOver(named, born: born, modified: status.modified) }
@@ -296,18 +323,18 @@ extension SpoolReader {
         }
         switch error.number {
         case EWOULDBLOCK:
-            openFiles.waitedForLease()
-            recheck(name, in: directory, after: .seconds(1))
+            opener.openFiles.waitedForLease()
+            schedule.settle(name, in: directory, after: .seconds(1))
         case _ where [EACCES, EPERM, EROFS].contains(error.number) && error.call == "renameat2":
-            complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
-            tryAgain(at: name, in: directory, error)
+            reports.complain(directory.path(of: name), status?.owner, Reports.notRemoved(error))
+            schedule.tryAgain(at: name, in: directory, error)
         case EEXIST where error.call == "renameat2":
-            complain(directory.path(of: name), status?.owner, SpoolReader.nameTaken)
-            tryAgain(at: name, in: directory, error)
+            reports.complain(directory.path(of: name), status?.owner, Reports.nameTaken)
+            schedule.tryAgain(at: name, in: directory, error)
         // One call says that the file is gone.
-        case ENOENT: notOpened(directory, name, error)
-        case _ where status == nil: notOpened(directory, name, error)
-        default: notRead(directory, name, error, status)
+        case ENOENT: admission.notOpened(directory, name, error)
+        case _ where status == nil: admission.notOpened(directory, name, error)
+        default: admission.notRead(directory, name, error, status)
         }
     }
 
@@ -318,8 +345,8 @@ extension SpoolReader {
         if directory.settling[name] == stamp { return true }
         // A file that is old by its time stamps need not be observed first. The check compares with the wall
         // clock; a negative age is never old.
-        let age = time.wallTime - max(status.modified, status.changed)
-        if directory.settling[name] == nil, age > options.settleTime { return true }
+        let age = context.time.wallTime - max(status.modified, status.changed)
+        if directory.settling[name] == nil, age > context.options.settleTime { return true }
         directory.settling[name] = stamp
         return false
     }
@@ -346,21 +373,22 @@ extension SpoolReader {
         while true {
             switch drop.content.next(in: block, isLast: isLast) {
             case .read(let offset):
-                let buffer = takeBuffer()
+                let buffer = buffer.take()
                 let count = try FileSystem.read(descriptor, into: buffer, at: offset)
                 block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                 isLast = count < buffer.count
             case .unpack: try unpack(drop, descriptor)
             case .hand:
                 let source = drop.source
-                guard drop.content.hand({ offer($0, from: source, at: $1) }) else {
-                    awaitSink(resumption(of: drop))
+                guard drop.content.hand({ outlet.offer($0, from: source, at: $1) }) else {
+                    outlet.awaitSink(resumption(of: drop))
                     return true
                 }
-                if handover.isDue { return true }
+                if outlet.handover.isDue { return true }
             case .tooLong(let found):
-                tooLong(found.what, found.length, from: drop.source, at: found.offset, content: found.content)
-                if handover.isDue { return true }
+                outlet.tooLong(
+                    found.what, found.length, from: drop.source, at: found.offset, content: found.content)
+                if outlet.handover.isDue { return true }
             case .pause: return true
             case .fault(let reason, let detail):
                 try quarantineRest(of: drop, reason, detail)
@@ -378,7 +406,7 @@ extension SpoolReader {
     /// Unpacks the next part of an archive.
     private func unpack(_ drop: DropReading, _ descriptor: Int32) throws(SystemError) {
         if drop.content.archive == nil {
-            drop.content.archive = packed(drop.content.format)
+            drop.content.archive = judge.packed(drop.content.format)
         }
         guard let archive = drop.content.archive else { throw SystemError("malloc", number: ENOMEM) }
         try archive.fill(from: descriptor, atMost: Int64(SpoolReader.sliceBytes))
@@ -393,7 +421,7 @@ extension SpoolReader {
         }
         keepPlace(of: drop)
         drop.startOver()
-        schedule(after: options.secondTry, .retryCut(drop.id))
+        schedule.plan(after: context.options.secondTry, .retryCut(drop.id))
     }
 
     /// Quarantines the rest of a file behind the last event, or a whole archive, in one record, and ends
@@ -404,8 +432,8 @@ extension SpoolReader {
         guard let descriptor = drop.descriptor?.raw else { return }
         let begin = drop.content.restStart
         let rest = max(0, try FileStatus(of: descriptor).size - begin)
-        let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
-        quarantine(
+        let length = rest <= Int64(context.options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
+        outlet.quarantine(
             reason, detail, from: drop.source, at: drop.content.taken.offset, length: rest,
             content: try FileSystem.bytes(of: descriptor, at: begin, count: length))
         finish(drop)
@@ -415,13 +443,13 @@ extension SpoolReader {
     func retryCut(_ id: FileID) {
         guard let drop = drops.cut(id) else { return }
         let file = drop.file
-        guard let raw = descriptor(of: file.directory) else { return giveUp(drop) }
+        guard let raw = opener.descriptor(of: file.directory) else { return giveUp(drop) }
         do {
             let looked = try FileSystem.openPath(raw, file.claim)
             guard try FileID(looked, FileSystem.status(looked)) == id else { return giveUp(drop) }
             drop.descriptor = try FileSystem.read(looked)
             drops.retry(id)
-            wake()
+            schedule.wake()
         } catch {
             giveUp(drop)
             cannotBegin(file.directory, file.claim, error, drop.status)
@@ -433,8 +461,8 @@ extension SpoolReader {
         giveUp(drop)
         let directory = drop.file.directory
         let name = drop.file.claim
-        note(error, "cannot read drop file", directory.path(of: name))
-        tryAgain(at: name, in: directory, error)
+        reports.note(error, "cannot read drop file", directory.path(of: name))
+        schedule.tryAgain(at: name, in: directory, error)
     }
 
     /// Lets go of a file that cannot be read now. When it is found again, reading continues at its last
@@ -442,7 +470,7 @@ extension SpoolReader {
     private func giveUp(_ drop: DropReading) {
         drops.letGo(drop.id)
         if let place = drop.lastCheckpoint {
-            streams.remembered.keepPresent(place)
+            lives.streams.remembered.keepPresent(place)
         }
     }
 
@@ -450,194 +478,16 @@ extension SpoolReader {
     /// read.
     private func finish(_ drop: DropReading) {
         drops.wasRead()
-        backlog.read(size: drop.status.size)
+        census.wasRead(size: drop.status.size)
         guard !drop.isKept else {
             drops.letGo(drop.id)
-            let done = streams.remembered.keepDone(drop.id, at: drop.file.path, drop.status)
-            return handover.pass.keep(done, of: drop.id)
+            let done = lives.streams.remembered.keepDone(drop.id, at: drop.file.path, drop.status)
+            return outlet.handover.pass.keep(done, of: drop.id)
         }
         drops.wasTaken(drop.file)
-        if handover.pass.places[drop.id] != nil || drop.lastCheckpoint != nil {
-            handover.pass.forget(drop.id)
+        if outlet.handover.pass.places[drop.id] != nil || drop.lastCheckpoint != nil {
+            outlet.handover.pass.forget(drop.id)
         }
-        handover.pass.done.append(drop.file)
-    }
-
-    // MARK: Removal
-
-    /// Removes a file that was read, or moves it into the archive.
-    func putAway(_ name: FileName, _ raw: Int32, of app: String) throws(SystemError) {
-        try removal.putAway(
-            name, in: raw, of: app, at: time.wallTime, isTrusted: { sink.isClockTrusted() })
-    }
-
-    /// Removes drop files whose commit is durable. Files that cannot be removed become stuck, and their done
-    /// records stay.
-    func remove(_ files: [ClaimedFile]) {
-        for file in files {
-            // If the directory is gone, the file stays stuck: both may come back under another name.
-            guard let raw = descriptor(of: file.directory),
-                !stays(file.id, [file.record], file.claim, file.directory, file.share),
-                remove(file.record, file.claim, in: file.directory, raw, of: file.app)
-            else {
-                // `stays` has made the file stuck already, under its own name.
-                if !drops.isStuck(file.id) {
-                    drops.stick(
-                        file.id,
-                        StuckFile(
-                            records: [file.record], directory: file.directory, name: file.claim,
-                            share: file.share))
-                }
-                continue
-            }
-            drops.wasRemoved(file.id)
-        }
-        scheduleSync()
-        wake()
-    }
-
-    /// Whether a file that was read has to stay, because the quarantine could not hold its bad lines. Such a
-    /// file gets its own name back, if that is free, and keeps its record.
-    private func stays(
-        _ id: FileID, _ records: [DoneRecord], _ claim: FileName, _ directory: SpoolDirectory, _ share: String
-    ) -> Bool {
-        guard sink.mustStay(id.bytes) else { return false }
-        var name = claim
-        if let original = claim.claimed, let raw = descriptor(of: directory) {
-            do {
-                try FileSystem.rename(raw, claim, to: original)
-                name = original
-            } catch {
-                // The name is taken, or renaming is not possible now: the file keeps the name of the claim.
-                log.info(
-                    "file could not get its own name back",
-                    ["path": directory.path(of: claim).text, "reason": "\(error)"])
-            }
-        }
-        if drops.stick(id, StuckFile(records: records, directory: directory, name: name, share: share)) {
-            log.warning(
-                "file stays: the quarantine could not hold its bad lines",
-                [
-                    "path": directory.path(of: name).text,
-                    "hint": "`spoolship quarantine retry --files` reads them again",
-                ])
-        }
-        return true
-    }
-
-    /// The path of a file that has to stay, relative to the spool; nil if the file is gone, and empty until
-    /// the first listing has ended.
-    public func path(ofFile key: [UInt8]) -> String? {
-        guard tree.listing.isFirstDone else { return "" }
-        let id = FileID(bytes: key)
-        return (streams.files[id]?.path ?? drops.stuck(id)?.path)?.text
-    }
-
-    /// Removes files that no longer have to stay. Called after quarantined lines were repaired or dropped.
-    public func removeReleased() {
-        for (id, file) in drops.allStuck where !sink.mustStay(id.bytes) {
-            guard let raw = descriptor(of: file.directory) else { continue }
-            removeAgain(id, file.records, file.directory, file.name, raw, of: file.directory.app, file.share)
-        }
-        for line in drops.crowdedLines { listCrowded(line) }
-        for file in streams.files.values { considerLater(file) }
-        wake()
-    }
-
-    /// A name is gone: a drop file that was read and stayed there is remembered for a day.
-    func stayingGone(from directory: SpoolDirectory, _ name: FileName) {
-        guard streams.remembered.hasStaying else { return }
-        for (checkpoint, trace) in streams.remembered.stayed(at: directory.path(of: name)) {
-            let hasWaiting = !drops.areAllRead
-            streams.miss(checkpoint, trace, hasWaiting: hasWaiting, in: &handover.pass)
-        }
-    }
-
-    /// A stuck file was deleted by another process: its records are deleted once the directory is synced.
-    func stuckUntilDeleted(_ id: FileID, in directory: SpoolDirectory) {
-        guard let file = drops.wasRemoved(id) else { return }
-        for record in file.records { drops.unsynced.add(record, in: directory) }
-        scheduleSync()
-        listCrowded(file.share)
-    }
-
-    /// Removes a file. False if it still exists; its record stays, so that it is not read again.
-    private func remove(
-        _ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String
-    ) -> Bool {
-        do {
-            try putAway(name, raw, of: app)
-        } catch {
-            let isLeft = error.number == ENOENT ? isThere(name, in: directory) : true
-            if isLeft {
-                note(error, "cannot remove file", directory.path(of: name))
-                tryAgain(at: name, in: directory, error)
-                return false
-            }
-        }
-        drops.unsynced.add(record, in: directory)
-        return true
-    }
-
-    /// Removes a file that is in the queue and still exists, because it was queued before the reader started
-    /// or could not be removed.
-    func removeAgain(
-        _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32,
-        of app: String, _ share: String
-    ) {
-        guard !stays(id, records, name, directory, share) else { return }
-        guard let first = records.first, remove(first, name, in: directory, raw, of: app) else {
-            drops.stick(id, StuckFile(records: records, directory: directory, name: name, share: share))
-            return
-        }
-        if drops.wasRemoved(id) != nil {
-            listCrowded(share)
-        }
-        for record in records.dropFirst() { drops.unsynced.add(record, in: directory) }
-        scheduleSync()
-    }
-
-    /// Every directory was listed once: known files and done records whose files were not found are gone.
-    func firstListingEnded() {
-        missedSinceStart()
-        if streams.remembered.release() {
-            clinux_release_memory()
-        }
-        guard let top = tree.top else { return }
-        for record in drops.takeDoneBefore() {
-            drops.unsynced.add(record, in: tree[FileName(record.claim).parent] ?? top)
-        }
-        scheduleSync()
-    }
-
-    /// Plans a sync of directories with removed files, so that many removals share one sync.
-    private func scheduleSync() {
-        if drops.unsynced.planSync() {
-            schedule(after: options.syncInterval, .syncRemovals)
-        }
-    }
-
-    /// Makes removals durable, one directory at a time, and has their records deleted.
-    func syncRemovals() {
-        guard let (directory, records) = drops.unsynced.takeNext() else { return }
-        if !directory.isGone {
-            do {
-                let raw = try reach(directory)
-                try removal.sync()
-                try FileSystem.sync(raw)
-            } catch  where !directory.isGone {
-                note(error, "cannot sync directory", directory.path)
-                drops.unsynced.putBack(records, of: directory)
-                return tryAgain(.sync, FileName(""), error, .syncRemovals)
-            } catch {
-                // The directory was removed just now; nothing is to be synced.
-            }
-        }
-        // If the directory is gone, its files are gone too.
-        handover.pass.unlinked.append(contentsOf: records)
-        if drops.unsynced.planSync() {
-            schedule(after: .zero, .syncRemovals)
-        }
-        wake()
+        outlet.handover.pass.done.append(drop.file)
     }
 }

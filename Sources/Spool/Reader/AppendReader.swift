@@ -1,87 +1,91 @@
 internal import EventLoops
+internal import Frames
 internal import Glibc
 internal import Logs
 internal import Model
 
 /// Reads the lines of an append file, block by block, from the read position. `BlockReader` says how a block
 /// is cut.
-extension SpoolReader {
+final class AppendReader {
+    private let context: SpoolContext
+    private let schedule: Schedule
+    private let reports: Reports
+    private let outlet: Outlet
+    private let lives: AppendLives
+    private let opener: Opener
+    private let departures: Departures
+    private let judge: Judge
+    private let tree: Tree
+    private let turns: Turns
+    private let buffer: BlockBuffer
+
+    init(
+        _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ outlet: Outlet,
+        _ lives: AppendLives, _ opener: Opener, _ departures: Departures, _ judge: Judge, _ tree: Tree,
+        _ turns: Turns, _ buffer: BlockBuffer
+    ) {
+        self.context = context
+        self.schedule = schedule
+        self.reports = reports
+        self.outlet = outlet
+        self.lives = lives
+        self.opener = opener
+        self.departures = departures
+        self.judge = judge
+        self.tree = tree
+        self.turns = turns
+        self.buffer = buffer
+    }
+
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let (app, file) = turns.nextFile(where: { isNamed($0.directory, $0.owner) }) else {
+        guard let (app, file) = turns.nextFile(where: { reports.isNamed($0.directory, $0.owner) }) else {
             return false
         }
-        let turn = turns.begin(of: app, now)
+        let turn = turns.begin(of: app, schedule.now)
         read(file)
-        turns.end(turn, now)
+        turns.end(turn, schedule.now)
         return true
     }
 
     /// One turn of a file: opens it, judges it if it is a suspect, reads a block, and queues it again if
     /// there may be more.
     private func read(_ file: AppendFile) {
-        handover.beginFile()
-        guard appendFiles.beginTurn(of: file) else { return }
+        outlet.handover.beginFile()
+        guard lives.appendFiles.beginTurn(of: file) else { return }
         do {
-            try open(file)
+            try opener.open(file)
             try passOverHistory(of: file)
-            guard isNamed(file.directory, file.owner) else {
+            guard reports.isNamed(file.directory, file.owner) else {
                 file.isReady = true
-                return lineUp(file)
+                return lives.lineUp(file)
             }
-            if file.isSuspect, try !resolveCopy(file) {
-                return schedule(after: options.settleTime, .read(file.id))
+            if file.isSuspect, try !judge.resolveCopy(file) {
+                return schedule.plan(after: context.options.settleTime, .read(file.id))
             }
             if try readBlock(of: file) {
                 // A parked one stays ready, so that nothing else closes it; it takes its place again when
                 // it is resumed.
                 file.isReady = true
-                if !handover.isParked {
-                    lineUp(file)
+                if !outlet.handover.isParked {
+                    lives.lineUp(file)
                 }
             } else {
-                appendFiles.endTurn(of: file)
-                considerLater(file)
+                lives.appendFiles.endTurn(of: file)
+                lives.considerLater(file)
                 waitForContent(of: file)
             }
         } catch {
-            cannotRead(file, error)
+            departures.cannotRead(file, error)
         }
     }
 
     /// Called when the sink wants the rest of a file that it has parked.
     private func resumption(of file: AppendFile) -> () -> Void {
-        {
-            self.lineUp(file)
-            self.wake()
+        { [lives, schedule] in
+            lives.lineUp(file)
+            schedule.wake()
         }
-    }
-
-    /// Handles an error of opening or reading a file.
-    func cannotRead(_ file: AppendFile, _ error: SystemError) {
-        switch error.number {
-        case EWOULDBLOCK:
-            openFiles.waitedForLease()
-            schedule(after: .seconds(1), .read(file.id))
-        case ENOENT:
-            if file.hasName, isThere(file) {
-                note(error, "cannot open", file.path)
-                return tryAgain(.read, file.path, error, .read(file.id))
-            }
-            displaced(file)
-            guard file.descriptor == nil else { return }
-            letGoUnread(file)
-        default:
-            notRead(file.directory, file.name, error, nil)
-        }
-    }
-
-    /// Whether a file still has its name although a call has failed with ENOENT.
-    func isThere(_ file: AppendFile) -> Bool {
-        guard !file.directory.isGone, let raw = file.directory.descriptor?.raw,
-            let looked = try? openName(file.name, in: file.directory, raw)
-        else { return false }
-        return (try? FileSystem.status(looked))?.inode == file.trace.inode
     }
 
     /// Reads the next block. True: there may be more.
@@ -89,18 +93,18 @@ extension SpoolReader {
         guard let descriptor = file.descriptor?.raw else { return false }
         let status = try FileStatus(of: descriptor)
         if status.links == 0, file.hasName {
-            displaced(file)
+            lives.displaced(file)
         }
         file.see(length: status.size)
         file.modified = status.modified
         if file.beganLate {
-            streams.began(file, isRotatedName: options.isRotated(file.name))
+            lives.streams.began(file, isRotatedName: context.options.isRotated(file.name))
             if file.isSuspect { return true }
         }
         if status.size < file.taken.offset + file.scanned || file.stage == .cut {
-            guard try findPlace(in: file, descriptor) else {
+            guard try judge.findPlace(in: file, descriptor) else {
                 guard file.proof == nil else { return true }
-                schedule(after: options.settleTime, .read(file.id))
+                schedule.plan(after: context.options.settleTime, .read(file.id))
                 return false
             }
             // A shorter copy over an older copy is compared first.
@@ -109,7 +113,7 @@ extension SpoolReader {
         if file.scanned >= lineToSearch { return try searchLineEnd(of: file, descriptor) }
         file.scanned = 0
 
-        let buffer = takeBuffer(for: file.script.decoder)
+        let buffer = buffer.take(for: file.script.decoder)
         // While the read position is near the beginning, read from the beginning: the fingerprint must cover
         // the same content as the lines. Otherwise read the bytes before the position that its mark covers.
         let before = file.taken.offset <= Fingerprint.longest ? Int(file.taken.offset) : file.taken.covered
@@ -122,13 +126,13 @@ extension SpoolReader {
             try isOnePiece(buffer[..<count], at: file.taken.offset - Int64(before), descriptor)
         else {
             file.see(length: min(file.size, file.taken.offset - Int64(before) + Int64(count)))
-            return try findPlace(in: file, descriptor, isRewritten: true) || file.proof != nil
+            return try judge.findPlace(in: file, descriptor, isRewritten: true) || file.proof != nil
         }
         if file.reached > 0 {
             // The file was truncated before, and may have grown again. Unread bytes that were cut are looked
             // for in copies.
-            streams.cutOff(file, from: max(file.cutTo, file.taken.offset))
-            tellCutOffs()
+            lives.streams.cutOff(file, from: max(file.cutTo, file.taken.offset))
+            lives.tellCutOffs()
         }
         let isEnd = count < room.count
         if let decoder = try decoder(
@@ -146,7 +150,7 @@ extension SpoolReader {
     ) throws(SystemError) -> Bool {
         var start = range.lowerBound
         // Most blocks are one piece; zeros between lines make more of them.
-        for _ in 0..<SpoolReader.mostPieces where start < range.upperBound {
+        for _ in 0..<AppendReader.mostPieces where start < range.upperBound {
             let block = UnsafeRawBufferPointer(rebasing: buffer[start..<range.upperBound])
             let begin = file.taken.offset
             let content = BlockReader.content(of: block)
@@ -156,8 +160,8 @@ extension SpoolReader {
                 let rest = UnsafeRawBufferPointer(rebasing: block[content...])
                 zeros = try self.zeros(in: file, at: begin + Int64(content), rest, descriptor)
             }
-            let isSilent = now - file.lastChange >= options.textTime
-            let cut = appendFiles.blocks.cut(
+            let isSilent = schedule.now - file.lastChange >= context.options.textTime
+            let cut = lives.appendFiles.blocks.cut(
                 block, content: content, zeros: zeros, isEnd: isEnd,
                 BlockReader.Ending(isSealed: file.isSealed, isSilent: isSilent))
             guard try take(cut.piece, of: file, block, in: buffer, at: start, descriptor) else { return true }
@@ -175,7 +179,7 @@ extension SpoolReader {
         switch piece {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
-            let taken = hand(
+            let taken = outlet.hand(
                 lines, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
             try advance(file, by: taken, in: buffer, at: start, descriptor)
             return taken == length
@@ -183,12 +187,12 @@ extension SpoolReader {
             // The last byte of the buffer is free for it.
             buffer[start + length] = 0x0A
             let line = UnsafeRawBufferPointer(rebasing: buffer[start...(start + length)])
-            let taken = hand(
+            let taken = outlet.hand(
                 line, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
             guard taken > length else { return false }
             try advance(file, by: length, in: buffer, at: start, descriptor)
         case .tooLong(let length):
-            tooLong(
+            outlet.tooLong(
                 "line", Int64(length - 1), from: source(of: file), at: file.taken.offset,
                 content: Array(block.prefix(ObjectSplitter.excerpt)))
             try advance(file, by: length, in: buffer, at: start, descriptor)
@@ -213,13 +217,13 @@ extension SpoolReader {
     func decoder(
         of file: AppendFile, _ descriptor: Int32, head: Slice<UnsafeMutableRawBufferPointer>? = nil
     ) throws(SystemError) -> FileDecoder? {
-        guard options.place != nil else { return nil }
+        guard context.options.place != nil else { return nil }
         if let head {
             file.script = FileScript(
-                FileDecoder(head: UnsafeRawBufferPointer(rebasing: head), options.encoding))
+                FileDecoder(head: UnsafeRawBufferPointer(rebasing: head), context.options.encoding))
         } else if file.script == .unknown {
             let head = try FileSystem.bytes(of: descriptor, at: 0, count: 2)
-            file.script = FileScript(head.withUnsafeBytes { FileDecoder(head: $0, options.encoding) })
+            file.script = FileScript(head.withUnsafeBytes { FileDecoder(head: $0, context.options.encoding) })
         }
         return file.script.decoder
     }
@@ -236,7 +240,7 @@ extension SpoolReader {
             // Only a byte order mark is left.
             try advance(file, by: raw.count, in: buffer, at: range.lowerBound, descriptor)
         }
-        for _ in 0..<SpoolReader.mostPieces where !block.text.isEmpty {
+        for _ in 0..<AppendReader.mostPieces where !block.text.isEmpty {
             let begin = file.taken.offset
             let content = BlockReader.content(of: block.text)
             let fileContent = block.fileLength(of: content)
@@ -246,8 +250,8 @@ extension SpoolReader {
                 let rest = UnsafeRawBufferPointer(rebasing: raw[(block.used + fileContent)...])
                 zeros = try self.zeros(in: file, at: begin + Int64(fileContent), rest, descriptor)
             }
-            let isSilent = now - file.lastChange >= options.textTime
-            let cut = appendFiles.blocks.cut(
+            let isSilent = schedule.now - file.lastChange >= context.options.textTime
+            let cut = lives.appendFiles.blocks.cut(
                 block.text, content: content, zeros: zeros, isEnd: isEnd,
                 BlockReader.Ending(isSealed: file.isSealed, isSilent: isSilent))
             let place = range.lowerBound + block.used
@@ -266,17 +270,17 @@ extension SpoolReader {
     ) throws(SystemError) -> Bool {
         switch piece {
         case .lines(let length):
-            let taken = hand(length, of: block, file)
+            let taken = handOver(length, of: block, file)
             try advance(file, by: taken.bytes, in: buffer, at: start, descriptor)
             return taken.text == length
         case .lastLine(let length):
-            let taken = hand(
+            let taken = outlet.hand(
                 block.sealed(length), from: source(of: file), at: file.taken.offset,
                 resume: resumption(of: file))
             guard taken > length else { return false }
             try advance(file, by: block.use(length), in: buffer, at: start, descriptor)
         case .tooLong(let length):
-            tooLong(
+            outlet.tooLong(
                 "line", Int64(length - 1), from: source(of: file), at: file.taken.offset,
                 content: Array(block.text.prefix(min(length, ObjectSplitter.excerpt))))
             try advance(file, by: block.use(length), in: buffer, at: start, descriptor)
@@ -295,17 +299,19 @@ extension SpoolReader {
     /// Hands over whole lines of a block, and marks them as used.
     ///
     /// - Returns: how much of the text was taken, and how many bytes of the file that is.
-    private func hand(_ length: Int, of block: DecodedBlock, _ file: AppendFile) -> (text: Int, bytes: Int) {
+    private func handOver(_ length: Int, of block: DecodedBlock, _ file: AppendFile) -> (
+        text: Int, bytes: Int
+    ) {
         let source = source(of: file)
         // The sink counts the places of lines from the place of the first in bytes of text. So lines go one
         // by one, unless several may be a record.
-        let blocks = appendFiles.blocks
+        let blocks = lives.appendFiles.blocks
         let isOneByOne = !blocks.joinsText && blocks.recordStart == nil
         var taken = (text: 0, bytes: 0)
         while taken.text < length {
             let rest = UnsafeRawBufferPointer(rebasing: block.text[..<(length - taken.text)])
             let line = isOneByOne ? (LineCutter.firstLineFeed(in: rest) ?? rest.count - 1) + 1 : rest.count
-            let count = hand(
+            let count = outlet.hand(
                 UnsafeRawBufferPointer(rebasing: rest[..<line]), from: source,
                 at: file.taken.offset + Int64(taken.bytes), resume: resumption(of: file))
             taken.text += count
@@ -321,14 +327,14 @@ extension SpoolReader {
     private func isTooLong(_ file: AppendFile, _ length: Int64, _ descriptor: Int32) throws(SystemError)
         -> Bool
     {
-        guard let decoder = file.script.decoder else { return length > Int64(options.maxEventSize) }
-        let beyond = decoder.length(beyond: options.maxEventSize)
+        guard let decoder = file.script.decoder else { return length > Int64(context.options.maxEventSize) }
+        let beyond = decoder.length(beyond: context.options.maxEventSize)
         // A byte order mark before the first line is not text.
         let bytes = try FileSystem.bytes(
             of: descriptor, at: file.taken.offset, count: Int(min(length, Int64(beyond + 2))))
         let mark = file.taken.offset == 0 ? bytes.withUnsafeBytes { decoder.markLength(of: $0) } : 0
         guard length - Int64(mark) < Int64(beyond) else { return true }
-        return decoder.text(of: Array(bytes.dropFirst(mark))).count > options.maxEventSize
+        return decoder.text(of: Array(bytes.dropFirst(mark))).count > context.options.maxEventSize
     }
 
     /// Whether bytes from a single read are of one content. If the file is truncated and rewritten during the
@@ -344,11 +350,11 @@ extension SpoolReader {
 
     /// A line of which this much is known to lack an LF is not read again with every byte that comes: only
     /// its end is searched. So is one that is too long already; otherwise it would be read without end.
-    private var lineToSearch: Int64 { min(4096, Int64(options.maxEventSize) + 1) }
+    private var lineToSearch: Int64 { min(4096, Int64(context.options.maxEventSize) + 1) }
 
     /// Looks for the end of a line in the bytes that arrived since the last search.
     private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
-        let buffer = takeBuffer()
+        let buffer = buffer.take()
         let position = file.taken.offset + file.scanned
         let count = try FileSystem.read(descriptor, into: buffer, at: position)
         let decoder = file.script.decoder
@@ -401,17 +407,17 @@ extension SpoolReader {
     private func skip(
         _ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32
     ) throws(SystemError) {
-        guard try mark(at: file.taken.offset, descriptor).ends(like: file.taken) else {
+        guard try judge.mark(at: file.taken.offset, descriptor).ends(like: file.taken) else {
             // The file was rewritten while the end of the line was searched, so the bytes are of other lines.
-            _ = try findPlace(in: file, descriptor, isRewritten: true)
+            _ = try judge.findPlace(in: file, descriptor, isRewritten: true)
             return
         }
         var head = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: ObjectSplitter.excerpt)
         if let decoder = file.script.decoder {
             head = Array(decoder.text(of: head).prefix(ObjectSplitter.excerpt))
         }
-        tooLong("line", length, from: source(of: file), at: file.taken.offset, content: head)
-        try took(file, upTo: try mark(at: next, descriptor), descriptor)
+        outlet.tooLong("line", length, from: source(of: file), at: file.taken.offset, content: head)
+        try took(file, upTo: try judge.mark(at: next, descriptor), descriptor)
     }
 
     /// Moves the read position behind bytes that were taken, all of which are in the buffer.
@@ -439,18 +445,67 @@ extension SpoolReader {
             let bytes = head.map { Array($0.prefix(length)) } ?? read
             fingerprint = Fingerprint(length: length, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
         }
-        streams.took(file, upTo: place, fingerprint, in: &handover.pass)
+        lives.streams.took(file, upTo: place, fingerprint, in: &outlet.handover.pass)
     }
 
     func source(of file: AppendFile) -> SpoolSource {
         let id = file.id.bytes
         var source = SpoolSource(
-            app: app(of: file.directory, file.owner), path: options.shown(file.path), producer: id,
+            app: reports.app(of: file.directory, file.owner), path: context.options.shown(file.path),
+            producer: id,
             mayBeCritical: !file.directory.isIncoming, wasClosed: file.wasClosed)
-        if options.afterRead != .keep {
+        if context.options.afterRead != .keep {
             source.file = id
         }
         return source
+    }
+
+    /// Passes over what a file held when its pattern was seen for the first time, up to the beginning of
+    /// its last line if that is not whole.
+    func passOverHistory(of file: AppendFile) throws(SystemError) {
+        guard file.historyEnd > 0, let descriptor = file.descriptor?.raw else { return }
+        let end = try lineEnd(before: file.historyEnd, descriptor, try decoder(of: file, descriptor))
+        file.historyEnd = 0
+        guard file.taken.offset == 0, end > 0 else { return }
+        let head = try FileSystem.bytes(
+            of: descriptor, at: 0, count: Int(min(end, Int64(Fingerprint.longest))))
+        let fingerprint = Fingerprint(length: head.count, hash: head.withUnsafeBytes { ByteHash.of($0) })
+        var mark = try judge.mark(at: end, descriptor)
+        mark.sum = try sumOfHistory(upTo: end, descriptor)
+        lives.streams.passOver(file, upTo: mark, fingerprint, in: &outlet.handover.pass)
+        tree.listing.sight?.passedOver(end)
+    }
+
+    /// The checksum of a history that fits into one block, by which the position is found again if the file
+    /// is cut later. Otherwise the history would be read then. A longer one has none: computing it would read
+    /// all of what is to be passed over.
+    private func sumOfHistory(upTo end: Int64, _ descriptor: Int32) throws(SystemError) -> UInt32 {
+        guard end <= SpoolReader.sliceBytes else { return 0 }
+        let room = UnsafeMutableRawBufferPointer(rebasing: buffer.take()[..<Int(end)])
+        let count = try FileSystem.read(descriptor, into: room, at: 0)
+        return count == room.count ? crc32c(UnsafeRawBufferPointer(room), from: Mark.start.sum) : 0
+    }
+
+    /// The end of the last whole line before an offset; the offset itself if the line exceeds the longest
+    /// event.
+    private func lineEnd(
+        before offset: Int64, _ descriptor: Int32, _ decoder: FileDecoder?
+    ) throws(SystemError) -> Int64 {
+        var end = decoder?.start(ofUnitAt: offset) ?? offset
+        let offset = end
+        let farthest = decoder?.length(beyond: context.options.maxEventSize) ?? context.options.maxEventSize
+        while end > max(0, offset - Int64(farthest)) {
+            let begin = max(0, end - 65_536)
+            let bytes = try FileSystem.bytes(of: descriptor, at: begin, count: Int(end - begin))
+            if let decoder {
+                let last = bytes.withUnsafeBytes { decoder.endOfLastLine(in: $0) }
+                if let last { return begin + Int64(last) }
+            } else if let last = bytes.lastIndex(of: 0x0A) {
+                return begin + Int64(last) + 1
+            }
+            end = begin
+        }
+        return end == 0 ? 0 : offset
     }
 
     // MARK: Zeros
@@ -472,7 +527,7 @@ extension SpoolReader {
         guard let padding = file.padding, end > file.size else { return }
         file.endContent(at: end)
         guard end > padding.gap?.end ?? 0 else { return }
-        file.lastChange = now
+        file.lastChange = schedule.now
         file.end = .open
     }
 
@@ -504,11 +559,13 @@ extension SpoolReader {
             guard isPadded, !file.isSealed else { return .content(content) }
             // A program may still fill the zeros before the content, so wait for `sealTime`.
             let gap = file.padding?.gap
-            if let gap, start < gap.end, now - gap.since >= options.sealTime { return .content(content) }
+            if let gap, start < gap.end, schedule.now - gap.since >= context.options.sealTime {
+                return .content(content)
+            }
             file.endContent(at: start)
             if let gap, start < gap.end { return .end }
             let last: Int64 = block.lastIndex { $0 != 0 }.map { start + Int64($0) } ?? content
-            file.padding?.gap = .init(end: max(last, content), since: now)
+            file.padding?.gap = .init(end: max(last, content), since: schedule.now)
             return .end
         }
         file.endContent(at: start)
@@ -523,10 +580,10 @@ extension SpoolReader {
         beyond start: Int64, upTo length: Int64, _ descriptor: Int32
     ) throws(SystemError) -> (content: Int64?, end: Int64) {
         var end = start
-        for _ in 0..<SpoolReader.blocksAtATime where end < length {
+        for _ in 0..<AppendReader.blocksAtATime where end < length {
             end = min(length, try FileSystem.endOfHole(descriptor, at: end))
             let block = try FileSystem.bytes(
-                of: descriptor, at: end, count: Int(min(Int64(SpoolReader.zeroBlock), length - end)))
+                of: descriptor, at: end, count: Int(min(Int64(AppendReader.zeroBlock), length - end)))
             // The file has become shorter, which inotify reports.
             if block.isEmpty { return (nil, length) }
             if let first = block.firstIndex(where: { $0 != 0 }) { return (end + Int64(first), end) }
@@ -541,37 +598,39 @@ extension SpoolReader {
     ) throws(SystemError) {
         let begin = file.taken.offset
         let count = end - begin
-        appendFiles.skippedZeros(count)
-        if complaints.foundZeros(in: file.path) {
-            log.warning(
+        lives.appendFiles.skippedZeros(count)
+        if reports.foundZeros(in: file.path) {
+            context.log.warning(
                 "zeros in a file are skipped",
-                ["path": options.shown(file.path), "offset": begin, "bytes": count])
+                ["path": context.options.shown(file.path), "offset": begin, "bytes": count])
         }
         if file.size < end {
             file.endContent(at: end)
         }
-        try took(file, upTo: try mark(at: end, descriptor), descriptor)
+        try took(file, upTo: try judge.mark(at: end, descriptor), descriptor)
     }
 
     /// Everything up to the zeros at a file's end was read: plans another look, because no event may report
     /// that they are filled.
     func waitForContent(of file: AppendFile) {
         // Once it is sealed nobody has it open.
-        guard let padding = file.padding, !padding.isLookPlanned, !file.isSealed || options.place != nil
+        guard let padding = file.padding, !padding.isLookPlanned,
+            !file.isSealed || context.options.place != nil
         else { return }
-        var wait = max(options.pollInterval, (now - file.lastChange) / SpoolReader.lookShare)
+        var wait = max(
+            context.options.pollInterval, (schedule.now - file.lastChange) / AppendReader.lookShare)
         if let gap = padding.gap, gap.end > file.size {
-            wait = min(wait, gap.since + options.sealTime - now)
+            wait = min(wait, gap.since + context.options.sealTime - schedule.now)
         }
         file.padding?.isLookPlanned = true
-        wait = min(SpoolReader.longestLook, max(.milliseconds(10), wait))
-        schedule(after: wait, .lookThroughZeros(file.id))
+        wait = min(AppendReader.longestLook, max(.milliseconds(10), wait))
+        schedule.plan(after: wait, .lookThroughZeros(file.id))
     }
 
     /// Reads a file again to see whether its zeros were filled.
     func recheckZeros(_ file: AppendFile) {
-        guard streams.files[file.id] === file, file.padding != nil else { return }
+        guard lives.streams.files[file.id] === file, file.padding != nil else { return }
         file.padding?.isLookPlanned = false
-        makeReady(file)
+        lives.makeReady(file)
     }
 }

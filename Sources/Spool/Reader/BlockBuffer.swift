@@ -1,0 +1,50 @@
+internal import EventLoops
+
+/// The reader's use of the read buffer that all readers on the loop share.
+final class BlockBuffer {
+    /// Time without reading after which the read buffer is freed.
+    private static let rest = Duration.seconds(1)
+
+    private let shared: LoopBound<SharedReading>
+    private let schedule: Schedule
+    private let maxEventSize: Int
+    /// Size of the read buffer: the bytes before the position that are compared, a block that is longer than
+    /// any line, and one byte for the LF that a last line may lack.
+    private let size: Int
+
+    init(_ shared: LoopBound<SharedReading>, _ schedule: Schedule, maxEventSize: Int) {
+        self.shared = shared
+        self.schedule = schedule
+        self.maxEventSize = maxEventSize
+        size = Fingerprint.longest + max(SpoolReader.sliceBytes, maxEventSize + 1) + 1
+    }
+
+    private var buffer: ReadBuffer { shared.assumeOnLoop { $0.buffer } }
+
+    /// The read buffer; its old content is undefined.
+    func take() -> UnsafeMutableRawBufferPointer { buffer.take(size) }
+
+    /// The read buffer, with room for the longest line of a file in another encoding.
+    func take(for decoder: FileDecoder?) -> UnsafeMutableRawBufferPointer {
+        guard let decoder else { return take() }
+        let longest = Fingerprint.longest + decoder.room(forLineOf: maxEventSize)
+        return buffer.take(max(size, longest))
+    }
+
+    /// Nothing is to be read now: the buffer is freed if that stays so.
+    func becomeQuiet() {
+        if buffer.rest() {
+            schedule.plan(after: BlockBuffer.rest, .releaseBuffer)
+        }
+    }
+
+    /// Frees the read buffer if it was not used lately, or asks again later.
+    func releaseIfUnused() {
+        if buffer.releaseIfUnused() {
+            schedule.plan(after: BlockBuffer.rest, .releaseBuffer)
+        }
+    }
+
+    /// Frees the buffer, because the reader stops.
+    func release() { buffer.release() }
+}
