@@ -172,6 +172,32 @@ struct ReaderTypesTests {
         #expect(types.watching.takePolled().isEmpty)
     }
 
+    @Test("FollowedLinks: a full table has room for known links only, and a round comes to each link once")
+    func fullTable() {
+        var links = FollowedLinks()
+        func link(_ number: Int) -> FollowedLinks.Link {
+            FollowedLinks.Link(directory: FileName("pods"), name: FileName("\(number).log"))
+        }
+        for number in 0..<FollowedLinks.most {
+            #expect(links.hasRoom(for: link(number)))
+            _ = links.found(link(number), to: FileName("0.log"), in: Int32(number % 7))
+        }
+        #expect(links.hasRoom(for: link(3)) && !links.hasRoom(for: link(FollowedLinks.most)))
+        let refused = links.found(link(FollowedLinks.most), to: FileName("0.log"), in: 99)
+        #expect(refused == nil && !links.isWatched(99))
+        var seen: Set<FollowedLinks.Link> = []
+        var rounds = 0
+        var hasMore = true
+        while hasMore {
+            let next = links.takeToLook(atMost: 1_000)
+            #expect(next.links.allSatisfy { seen.insert($0).inserted } && next.links.count <= 1_000)
+            rounds += 1
+            hasMore = next.hasMore
+        }
+        #expect(seen.count == FollowedLinks.most && rounds == 17)
+        #expect(links.takeToLook(atMost: 10).links.count == 10, "the next round begins")
+    }
+
     @Test("AppendLives: a file lines up once; while reading waits it is to be held open")
     func ready() throws {
         let types = try ReaderTypes()

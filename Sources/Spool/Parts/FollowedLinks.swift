@@ -15,7 +15,9 @@ struct FollowedLinks {
     /// The links to each name in a watched directory.
     private var links: [Int32: [FileName: Set<Link>]] = [:]
 
-    var all: [Link] { Array(targets.keys) }
+    /// Links that are still to be looked at in this round.
+    private var round: [Link] = []
+
     var isEmpty: Bool { targets.isEmpty }
 
     /// Whether changes of a watch are of interest.
@@ -26,13 +28,27 @@ struct FollowedLinks {
 
     func links(to name: FileName, in watch: Int32) -> Set<Link> { links[watch]?[name] ?? [] }
 
+    /// Whether a link is known, or fits into the table. If not, its directory must not be watched for it:
+    /// nothing would end that watch, and no change of the file would be found by it.
+    func hasRoom(for link: Link) -> Bool { targets[link] != nil || targets.count < FollowedLinks.most }
+
+    /// The links to look at next; a new round begins with all of them.
+    mutating func takeToLook(atMost most: Int) -> (links: [Link], hasMore: Bool) {
+        if round.isEmpty {
+            round = Array(targets.keys)
+        }
+        let next = Array(round.suffix(most))
+        round.removeLast(next.count)
+        return (next, !round.isEmpty)
+    }
+
     /// A link leads to a name in a watched directory, or to nothing.
     ///
     /// - Parameter watch: nil if the directory is not watched, or if the link leads to nothing.
     /// - Returns: the watch of the earlier directory, if no link leads there any more.
     mutating func found(_ link: Link, to name: FileName, in watch: Int32?) -> Int32? {
         if let known = targets[link] ?? nil, known.watch == watch, known.name == name { return nil }
-        guard targets[link] != nil || targets.count < FollowedLinks.most else { return nil }
+        guard hasRoom(for: link) else { return nil }
         let ended = gone(link)
         targets[link] = .some(watch.map { ($0, name) })
         guard let watch else { return ended }

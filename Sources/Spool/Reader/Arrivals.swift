@@ -237,8 +237,12 @@ final class Arrivals {
     private func pollSize(of file: AppendFile) {
         guard let raw = opener.descriptor(of: file.directory) else { return }
         let status: FileStatus
+        let isSame: Bool
         do {
-            status = try FileSystem.status(try opener.openName(file.name, in: file.directory, raw))
+            let looked = try opener.openName(file.name, in: file.directory, raw)
+            status = try FileSystem.status(looked)
+            // A link may lead to another file system, where another file has the inode number.
+            isSame = try FileID(looked, status) == file.id
         } catch {
             // A file that is gone is read to its end and closed.
             if error.number == ENOENT, file.descriptor != nil {
@@ -248,7 +252,7 @@ final class Arrivals {
         }
         // Another file has the name. It must be noticed while the old file is still known by the name, so
         // that a rotation is recognised; reading the old file finds out where it is.
-        guard status.inode == file.trace.inode else {
+        guard isSame else {
             notice(file.directory, file.name)
             return lives.makeReady(file)
         }
@@ -259,13 +263,20 @@ final class Arrivals {
         lives.update(file, status)
     }
 
-    /// Looks at all links again: no event reports that a link in the middle leads elsewhere, or that the
-    /// directory comes in which the file is.
+    /// Links that are looked at in one piece of work.
+    private static let linksATime = 64
+
+    /// Looks at all links again, some at a time: no event reports that a link in the middle leads elsewhere,
+    /// or that the directory comes in which the file is.
     func lookAtLinks() {
-        for link in watching.links.all {
+        let next = watching.takeLinksToLook(atMost: Arrivals.linksATime)
+        for link in next.links {
             if let directory = tree[link.directory] {
                 notice(directory, link.name)
             }
+        }
+        if next.hasMore {
+            schedule.plan(at: schedule.now, .lookAtLinks)
         }
     }
 }

@@ -77,7 +77,7 @@ final class Census {
         } else if let raw = opener.descriptor(of: file.directory),
             let looked = try? opener.openName(file.name, in: file.directory, raw),
             let status = try? FileSystem.status(looked),
-            status.inode == file.trace.inode
+            (try? FileID(looked, status)) == file.id
         {
             file.see(length: status.size)
         }

@@ -162,9 +162,13 @@ final class Opener {
     /// Whether a file still has its name although a call has failed with ENOENT.
     func isThere(_ file: AppendFile) -> Bool {
         guard !file.directory.isGone, let raw = file.directory.descriptor?.raw,
-            let looked = try? openName(file.name, in: file.directory, raw)
+            let looked = try? openName(file.name, in: file.directory, raw),
+            let status = try? FileSystem.status(looked), status.inode == file.trace.inode
         else { return false }
-        return (try? FileSystem.status(looked))?.inode == file.trace.inode
+        // A link may lead to another file system, where another file has the inode number. If the identity
+        // cannot be found out now, the file counts as there.
+        guard let id = try? FileID(looked, status) else { return true }
+        return id == file.id
     }
 
     // MARK: How many may be open

@@ -110,6 +110,7 @@ extension SpoolReader {
             }
         case .takeCensus: census.takeCensus()
         case .lookAtSizes: census.lookAtSizes()
+        case .lookAtLinks: arrivals.lookAtLinks()
         case .giveUpUncopied:
             lives.giveUpUncopied()
             publish()

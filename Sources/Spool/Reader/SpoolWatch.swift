@@ -184,12 +184,21 @@ final class SpoolWatch {
 
     /// Watches the directory that the file of a link is in: changes of the file are reported there.
     func watch(_ target: borrowing LinkTarget, of link: FollowedLinks.Link, in directory: SpoolDirectory) {
+        guard links.hasRoom(for: link) else {
+            pollReason = "more than \(FollowedLinks.most) links are followed: those beyond them are polled"
+            return beginPolling(directory)
+        }
         let path = FileSystem.selfPath(target.directory.raw)
         let watch = try? member?.watch(path, SpoolWatch.mask)
         if watch == nil {
             beginPolling(directory)
         }
         end(links.found(link, to: target.name, in: watch))
+    }
+
+    /// The links to look at next; a new round begins with all of them.
+    func takeLinksToLook(atMost most: Int) -> (links: [FollowedLinks.Link], hasMore: Bool) {
+        links.takeToLook(atMost: most)
     }
 
     /// Ends the watch of a directory to which no link leads any more.
