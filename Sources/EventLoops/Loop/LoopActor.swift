@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// An actor whose executor is a loop.
 public protocol LoopActor: Actor {
     /// The loop that executes the actor.
@@ -30,6 +32,41 @@ extension LoopActor {
             await withCheckedContinuation(isolation: self) { begin($0) }
         } onCancel: {
             loop.post { self.assumeIsolated(cancel) }
+        }
+    }
+}
+
+extension EventLoop {
+    /// Waits for work that may never end. From any task.
+    ///
+    /// - Returns: false if the work has not ended in time; it goes on by itself.
+    public func wait(atMost limit: Duration, for work: @escaping @Sendable () async -> Void) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let waiter = OneWaiter(continuation)
+            post {
+                let timer = self.after(limit) { waiter.resume(false) }
+                Task(executorPreference: self) {
+                    await work()
+                    if waiter.resume(true) {
+                        self.post { self.cancel(timer) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A continuation that two may want to resume.
+    private final class OneWaiter: Sendable {
+        private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
+
+        init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
+
+        /// Resumes the waiter, unless somebody has; true if this call has.
+        @discardableResult
+        func resume(_ result: Bool) -> Bool {
+            guard let waiter = continuation.withLock({ $0.take() }) else { return false }
+            waiter.resume(returning: result)
+            return true
         }
     }
 }

@@ -187,7 +187,10 @@ extension SpoolReader {
             complain(FileName(""), 0, SpoolReader.silence)
             return publish()
         }
-        take(Result { try place.open(.links, unless: root.identity, options) }, of: place, through: [])
+        // Whether the loop's own mount answers is this loop's business alone.
+        let own = shared.assumeOnLoop(\.ownMounts)
+        let reach = own.isEmpty ? ReadPlace.Reach.links : .mounts(own)
+        take(Result { try place.open(reach, unless: root.identity, options) }, of: place, through: own)
     }
 
     private static let silence = "its file system does not answer; all else is read"
@@ -199,6 +202,8 @@ extension SpoolReader {
         defer { publish() }
         root.isAwaited = false
         if case .failure(let mount as Mount) = found {
+            let wasRead = tree.top != nil
+            guard !shared.assumeOnLoop({ $0.leaves(place, to: mount, wasRead: wasRead) }) else { return }
             // The next file system on the way may hang, so the lookup continues on its thread. Without a
             // thread it is repeated later.
             root.isAwaited = Mount.ask(on: "mount", mount.number) { [root = root.identity, options] in
@@ -217,6 +222,9 @@ extension SpoolReader {
             if let known {
                 close(known)
             }
+            root.identity = nil
+            // A file system that may never answer is read by a reader on the loop of its mount.
+            guard shared.assumeOnLoop({ $0.mayRead(opened, of: place, wasRead: known != nil) }) else { return }
             root.descriptor = opened
             complaints.readmit(FileName(""))
             log.info("reading directory", ["path": options.directory])
