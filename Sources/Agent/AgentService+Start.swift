@@ -87,7 +87,8 @@ extension AgentService {
             pulse: Pulse(on: loop, time: time, log: log, silenced: { reader.mounts.note(silent: $0) }) {
                 [
                     WatchedLoop(
-                        self.readerLoop, hint: "does the disk of the spool, or of a directory in `read`, hang?"),
+                        self.readerLoop,
+                        hint: "does the disk of the spool, or of a directory in `read`, hang?"),
                     WatchedLoop(self.storeLoop, hint: "does the disk of the state directory hang?"),
                 ]
                     + self.assumeIsolated {
@@ -238,8 +239,8 @@ extension AgentService {
 
     // MARK: Reading
 
-    /// Locks the spool for this agent; no lock if the spool cannot be written. `isNew`, without a lock, if the
-    /// spool looks new although this agent has read before: its file system may not be mounted.
+    /// Locks the spool for this agent; no lock if the spool cannot be written. `isNew`, without a lock, if
+    /// the spool looks new although this agent has read before: its file system may not be mounted.
     ///
     /// It asks the spool's file system, and runs on the loop of its mount if that may never answer.
     private nonisolated static func takeSpool(

@@ -17,7 +17,8 @@
 // - `AgentLife`, `CollectionSwitch`, `ReloadPlan`, `ContainerNews`: values that decide for it, each with its
 //   own state: start, run and stop; collection on and off; what a reload may change; what was reported.
 // - Settings: the configuration, translated to the settings of each module.
-// - Reading, `JournalReaders`, `MovableReader`, `MountLoops`: what reads lines, wherever they are, and what guards the disk of the spool.
+// - Reading, `JournalReaders`, `MovableReader`, `MountLoops`: what reads lines, wherever they are, and what
+//   guards the disk of the spool.
 // - Sending: what connects queue, delivery and outputs, and measures attempts.
 // - Containers: `ContainerKeeper` with the containers' documents, `FunctionDesk` with the functions.
 // - API: the routes of the control socket. Status, Figures: what `status`, its page and Prometheus show.

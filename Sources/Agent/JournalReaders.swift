@@ -66,7 +66,8 @@ actor JournalReaders: LoopActor {
     nonisolated var loops: [WatchedLoop] {
         sources.map {
             WatchedLoop(
-                $0.reader.loop, hint: "does the disk of \($0.reader.options.directory ?? "the journal") hang?")
+                $0.reader.loop, hint: "does the disk of \($0.reader.options.directory ?? "the journal") hang?"
+            )
         }
     }
 

@@ -32,8 +32,8 @@ public final class SharedReading {
     /// The mount whose files are read on this loop, by its number.
     var ownMounts: [String] { mount.map { [$0.number] } ?? [] }
 
-    /// Whether a place whose path leads into a mount is left to the loop of that mount. Only the loop that reads
-    /// disks of this machine leaves it before it is known where the path ends.
+    /// Whether a place whose path leads into a mount is left to the loop of that mount. Only the loop that
+    /// reads disks of this machine leaves it before it is known where the path ends.
     func leaves(_ place: ReadPlace, to mount: Mount, wasRead: Bool) -> Bool {
         guard let moved, self.mount == nil else { return false }
         moved(place, DistantMount(mount), wasRead)

@@ -13,7 +13,10 @@ public struct SpoolComplaint: Sendable, Equatable {
     public var advice: String
 
     package init(path: String, owner: UInt32, ownerName: String, advice: String) {
-        (self.path, self.owner, self.ownerName, self.advice) = (path, owner, ownerName, advice)
+        self.path = path
+        self.owner = owner
+        self.ownerName = ownerName
+        self.advice = advice
     }
 }
 

@@ -105,7 +105,8 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("a spool that hangs delays neither log files elsewhere nor any answer", arguments: [true, false])
+        @Test(
+            "a spool that hangs delays neither log files elsewhere nor any answer", arguments: [true, false])
         func spool(fromTheStart: Bool) throws {
             let bench = try Workbench()
             let mount = try StoppableMount(in: bench.path)

@@ -7,9 +7,9 @@ internal import Synchronization
 /// Exports what the agent depends on in the machine: free space in the file systems of the spool and of the
 /// state directory, and whether the clock is synchronised.
 ///
-/// A scrape exports the result of the last look, and starts another look: a scrape never waits for a disk that
-/// hangs. The state directory is looked at on the loop that writes the queue, the spool on another thread if
-/// its file system may never answer.
+/// A scrape exports the result of the last look, and starts another look: a scrape never waits for a disk
+/// that hangs. The state directory is looked at on the loop that writes the queue, the spool on another
+/// thread if its file system may never answer.
 final class MachineCollector: MetricCollector, Sendable {
     private let spool: String
     private let state: String

@@ -31,8 +31,8 @@ struct WatchedLoop: Sendable {
 /// Whether the agent makes progress, for `/readyz`, `status` and scrapes, by the same facts as the watchdog.
 ///
 /// A check posts a message to each other loop and waits for the answers, then asks `ProgressWatch` what is
-/// stuck. It runs only on demand, so that an idle agent does not wake up, and every 15 s once something is read
-/// whose file system may never answer (`beginRounds`). It lives on the main loop.
+/// stuck. It runs only on demand, so that an idle agent does not wake up, and every 15 s once something is
+/// read whose file system may never answer (`beginRounds`). It lives on the main loop.
 actor Pulse: LoopActor {
     /// How long a loop may be busy with one piece of work, such as a commit to a slow disk, before it counts
     /// as hanging.

@@ -53,12 +53,13 @@ final class DistantSink: SpoolSink {
         let parking = Parking(on: loop)
         // Lines and what their rest waits for are asked for at once: an answer that came in between would
         // resume nothing.
-        let (taken, isParked) = intake.wait { intake in
+        let result = intake.wait { intake in
             let taken = intake.take(lines, from: source, at: offset)
-            return (taken, taken < lines.count && intake.park { parking.answered() })
+            let isParked = taken < lines.count && intake.park { parking.answered() }
+            return (taken: taken, isParked: isParked)
         }
-        self.parking = isParked ? parking : nil
-        return taken
+        self.parking = result.isParked ? parking : nil
+        return result.taken
     }
 
     func park(_ resume: @escaping () -> Void) -> Bool {
@@ -82,7 +83,8 @@ final class DistantSink: SpoolSink {
     /// Runs work on the intake's loop. Its first part comes before all that is asked of the intake later,
     /// because a loop does its jobs in order: so a commit is closed before further lines are taken.
     private func onIntakeLoop(_ work: @escaping @Sendable (Intake) async throws -> Void) async throws {
-        let (intake, intakeLoop) = (intake, intakeLoop)
+        let intake = intake
+        let intakeLoop = intakeLoop
         try await withCheckedThrowingContinuation { continuation in
             Task(executorPreference: intakeLoop) {
                 nonisolated(unsafe) let intake = intake.assumeOnLoop { $0 }

@@ -33,17 +33,17 @@ final class MountLoops: Sendable {
         try loop.start()
         let shared = LoopBound(sharedReading(on: loop, of: mount), to: loop)
         let home = Home(loop: loop, mount: mount, shared: shared)
-        let (result, firstMade) = state.withLock { state in
+        let made = state.withLock { state in
             // Two that ask at once get the same loop.
             if let known = state.homes[mount] {
                 loop.stop()
-                return (known, nil as (@Sendable () -> Void)?)
+                return (home: known, firstMade: nil as (@Sendable () -> Void)?)
             }
             state.homes[mount] = home
-            return (home, state.firstMade.take())
+            return (home: home, firstMade: state.firstMade.take())
         }
-        firstMade?()
-        return result
+        made.firstMade?()
+        return made.home
     }
 
     /// What the readers of a loop share.

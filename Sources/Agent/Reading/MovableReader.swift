@@ -8,9 +8,9 @@ internal import Synchronization
 /// The reader of the spool or of a directory of `read`, which runs on the loop *reader* while the path leads
 /// to a disk of this machine, and on the loop of a mount that may never answer (`MountLoops`) otherwise.
 ///
-/// A reader does not change its loop: it is stopped at a commit, and another one continues from what the queue
-/// has stored. Its intake stays where it is. Nobody waits for a file system that hangs: calls are posted to the
-/// reader's loop, and figures are those that were published last.
+/// A reader does not change its loop: it is stopped at a commit, and another one continues from what the
+/// queue has stored. Its intake stays where it is. Nobody waits for a file system that hangs: calls are
+/// posted to the reader's loop, and figures are those that were published last.
 actor MovableReader: LoopActor {
     nonisolated let loop: EventLoop
     /// What is read in place; nil for the spool.
@@ -19,7 +19,8 @@ actor MovableReader: LoopActor {
     private let log: Log
     private let loops: MountLoops
     private nonisolated let current: Mutex<Current>
-    /// Makes a reader for a loop, with what the queue has stored. On that loop; it may wait for the file system.
+    /// Makes a reader for a loop, with what the queue has stored. On that loop; it may wait for the file
+    /// system.
     private let make: Maker
     /// What the queue has stored by now.
     private let restore: @Sendable () async throws -> SpoolStart
@@ -110,10 +111,10 @@ actor MovableReader: LoopActor {
     /// is over; what it had not committed is read again after the next start.
     func stop(atMost limit: Duration) async {
         phase = .stopping
-        let (reader, home) = current.withLock { ($0.reader, $0.home) }
-        guard let reader else { return }
-        guard let home else { return await reader.stop() }
-        if await !loop.wait(atMost: limit, for: { await reader.stop() }) {
+        let present = current.withLock(\.self)
+        guard let reader = present.reader else { return }
+        guard let home = present.home else { return await reader.stop() }
+        if await !wait(atMost: limit, for: { await reader.stop() }) {
             log.warning(
                 "a file system does not answer: the rest of its lines is read after the next start",
                 ["mount": home.mount.path])
@@ -176,14 +177,14 @@ actor MovableReader: LoopActor {
 
     /// Makes the first reader of a spool whose file system may never answer, on the loop of its mount.
     ///
-    /// - Parameter limit: how long its file system is waited for. The start goes on without it after that, and
-    ///   reading begins when it answers.
+    /// - Parameter limit: how long its file system is waited for. The start goes on without it after that,
+    ///   and reading begins when it answers.
     /// - Throws: the error of the maker, if it came in time. A later one is shown, and another try made.
     func open(on mount: DistantMount, from start: SpoolStart, atMost limit: Duration) async throws {
         let home = try loops.home(of: mount)
         current.withLock { $0.home = home }
         let failure = Mutex<(any Error)?>(nil)
-        let isInTime = await loop.wait(atMost: limit) {
+        let isInTime = await wait(atMost: limit) {
             let error = await self.makeFirst(home, start)
             failure.withLock { $0 = error }
         }

@@ -240,7 +240,8 @@ struct AgentStatus: Sendable {
     private func lostSpool(_ settings: Settings) -> [String] {
         if let problem = parts.reader.spool.problem { return ["the spool is not read: \(problem)"] }
         // Its silence is an obstacle by itself (`Pulse`).
-        guard !settings.destinations.isEmpty, let root = parts.reader.figures.root, !parts.reader.spool.isSilent
+        guard !settings.destinations.isEmpty, let root = parts.reader.figures.root,
+            !parts.reader.spool.isSilent
         else { return [] }
         guard DistantMount.onTheWay(of: root.path) != nil else { return lostSpool(root) }
         return SilentFiles.answer(about: root.path) { self.lostSpool(root) }

@@ -96,7 +96,9 @@ public enum SilentFiles {
     }
 
     /// Where a path leads; the path itself if its file system does not answer.
-    public static func realPath(of path: String) -> String { answer(about: path) { RealPath.of(path) } ?? path }
+    public static func realPath(of path: String) -> String {
+        answer(about: path) { RealPath.of(path) } ?? path
+    }
 
     /// Asks the file system of each path at its mount point first.
     ///

@@ -36,37 +36,40 @@ extension LoopActor {
     }
 }
 
-extension EventLoop {
-    /// Waits for work that may never end. From any task.
+extension LoopActor {
+    /// Waits for work that may never end.
     ///
     /// - Returns: false if the work has not ended in time; it goes on by itself.
-    public func wait(atMost limit: Duration, for work: @escaping @Sendable () async -> Void) async -> Bool {
-        await withCheckedContinuation { continuation in
+    public nonisolated func wait(
+        atMost limit: Duration, for work: @escaping @Sendable () async -> Void
+    ) async -> Bool {
+        let loop = loop
+        return await withCheckedContinuation { continuation in
             let waiter = OneWaiter(continuation)
-            post {
-                let timer = self.after(limit) { waiter.resume(false) }
-                Task(executorPreference: self) {
+            loop.post {
+                let timer = loop.after(limit) { waiter.resume(false) }
+                Task(executorPreference: loop) {
                     await work()
                     if waiter.resume(true) {
-                        self.post { self.cancel(timer) }
+                        loop.post { loop.cancel(timer) }
                     }
                 }
             }
         }
     }
+}
 
-    /// A continuation that two may want to resume.
-    private final class OneWaiter: Sendable {
-        private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
+/// A continuation that two may want to resume.
+private final class OneWaiter: Sendable {
+    private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
 
-        init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
+    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
 
-        /// Resumes the waiter, unless somebody has; true if this call has.
-        @discardableResult
-        func resume(_ result: Bool) -> Bool {
-            guard let waiter = continuation.withLock({ $0.take() }) else { return false }
-            waiter.resume(returning: result)
-            return true
-        }
+    /// Resumes the waiter, unless somebody has; true if this call has.
+    @discardableResult
+    func resume(_ result: Bool) -> Bool {
+        guard let waiter = continuation.withLock({ $0.take() }) else { return false }
+        waiter.resume(returning: result)
+        return true
     }
 }

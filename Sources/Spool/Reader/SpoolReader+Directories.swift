@@ -224,7 +224,9 @@ extension SpoolReader {
             }
             root.identity = nil
             // A file system that may never answer is read by a reader on the loop of its mount.
-            guard shared.assumeOnLoop({ $0.mayRead(opened, of: place, wasRead: known != nil) }) else { return }
+            guard shared.assumeOnLoop({ $0.mayRead(opened, of: place, wasRead: known != nil) }) else {
+                return
+            }
             root.descriptor = opened
             complaints.readmit(FileName(""))
             log.info("reading directory", ["path": options.directory])
