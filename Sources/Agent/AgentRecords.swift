@@ -16,7 +16,7 @@ struct AgentRecords: Sendable {
     /// Passes quarantined lines through rules and sessions again. Nil while no agent runs.
     let rereader: Rereader?
     /// The reader that finds the current path of a file with bad lines. Nil while no agent runs.
-    var spool: SpoolReader?
+    var spool: MovableReader?
     /// The longest event in bytes, for lines that are reread from their files.
     var maxEventSize = 0
     var time: any TimeSource = SystemTime()
@@ -105,7 +105,10 @@ struct AgentRecords: Sendable {
     /// Rereads the bad lines of files that stay in the spool because the quarantine could not hold these
     /// lines. Files that have no bad lines left are then removed from the spool.
     private func retryFiles(of app: String?, with rereader: Rereader) async throws -> Int {
-        guard let spool else { return 0 }
+        guard let reader = spool else { return 0 }
+        guard let spool = reader.reader, !reader.isSilent else {
+            throw ControlRefusal(503, "later", "the spool's file system does not answer; try again")
+        }
         var count = 0
         for (key, path) in queue.snapshot.unkept.sorted(by: { $0.value < $1.value }) {
             let rows = try await queue.unkept(of: key)

@@ -259,7 +259,7 @@ extension AgentService {
     /// may still store them are durable when this returns; if they wait for room, the commit after them
     /// deletes them again.
     func forget(_ condition: EventCondition, in parts: Parts) async {
-        await parts.reader.intakes.spool.use { $0.forget { condition.isMentioned(in: $0) } }
+        await parts.reader.spool.intake.use { $0.forget { condition.isMentioned(in: $0) } }
         guard !parts.queue.storesNothing else { return }
         await settleIntake(parts)
     }
@@ -267,7 +267,7 @@ extension AgentService {
     /// Returns when all commits of the spool that had begun are durable or given up.
     private func settleIntake(_ parts: Parts) async {
         await withCheckedContinuation { continuation in
-            let intake = parts.reader.intakes.spool
+            let intake = parts.reader.spool.intake
             readerLoop.post { intake.assumeOnLoop { $0.whenSettled { continuation.resume() } } }
         }
     }
@@ -293,7 +293,7 @@ extension AgentService {
     func startSession(app named: String?) async -> String {
         let app = named ?? "default"
         guard let parts else { return "the agent is starting; nothing changed" }
-        let hasStarted = await parts.reader.intakes.spool.use { $0.startSession(of: app) }
+        let hasStarted = await parts.reader.spool.intake.use { $0.startSession(of: app) }
         // Without a line to read, the session's event would wait for the next one, and a crash would lose it.
         if hasStarted {
             await parts.reader.spool.commitSoon()

@@ -53,9 +53,12 @@ extension AgentService {
         let rules = IntakeRules(containers, functions: functions.runner, figures: intakes.spool)
         let keeper = makeKeeper(queue, driver, functions, rules)
         let tap = EventTap()
-        // Before the readers are made: a spool that another agent reads ends the start.
-        let spool = try takeSpool(queue)
-        let reader = try makeReaders(queue, restored, &intakes, tap, rules)
+        // An agent with a task does not read the spool. The same check as at a reload.
+        if task == nil, let mistake = settings.readingMistake {
+            throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
+        }
+        let claim = SpoolClaim()
+        let reader = try await makeReaders(queue, restored, &intakes, tap, rules, claim)
         let parts = Parts(
             queue: queue, driver: driver, reader: reader, intakes: intakes,
             unreadSpool: UnreadSpool(
@@ -67,9 +70,10 @@ extension AgentService {
             },
             network: makeNetworkMonitor(driver, keeper),
             notice: WritersNotice(
-                in: settings.spool.directory, isCollecting: collection.isOn, lock: spool.lock,
-                isNew: spool.isNew,
-                on: readerLoop, log: log),
+                in: settings.spool.directory, isCollecting: collection.isOn,
+                // Without an answer of the spool's file system nothing is made there.
+                lock: claim.taken?.lock, isNew: claim.taken?.isNew ?? true,
+                on: reader.spool.home?.loop ?? readerLoop, log: log),
             backfill: Backfill(
                 on: readerLoop, store: queue, memory: restored.memory, rules: rules,
                 figures: intakes.backfill,
@@ -80,18 +84,25 @@ extension AgentService {
             hostWatch: HostWatch(on: loop) {
                 Task(executorPreference: self.loop) { await self.hostChanged() }
             },
-            pulse: Pulse(on: loop, time: time, log: log) {
+            pulse: Pulse(on: loop, time: time, log: log, silenced: { reader.mounts.note(silent: $0) }) {
                 [
-                    (self.readerLoop, "does the disk of the spool, or of a directory in `read`, hang?"),
-                    (self.storeLoop, "does the disk of the state directory hang?"),
-                ] + self.assumeIsolated { $0.writingLoops.values.map { ($0, "does its disk hang?") } }
-                    + reader.journals.loops
+                    WatchedLoop(
+                        self.readerLoop,
+                        hint: "does the disk of the spool, or of a directory in `read`, hang?"),
+                    WatchedLoop(self.storeLoop, hint: "does the disk of the state directory hang?"),
+                ]
+                    + self.assumeIsolated {
+                        $0.writingLoops.values.map { WatchedLoop($0, hint: "does its disk hang?") }
+                    }
+                    + reader.watchedLoops
             } state: {
                 (queue.snapshot, DeliverySnapshot(), reader.figures)
             },
             restart: RestartWatch(
                 configurationPath, version: program.version, on: loop, time: time, log: log),
             started: time.bootTime)
+        reader.mounts.whenUsed { parts.pulse.beginRounds() }
+        claim.whenTaken { parts.notice.adopt($0) }
         // A port that is in use ends the start here, before delivery and reading begin.
         try await openPorts(parts, restored, rules, tap)
         let expiry = ExpiryRounds(on: loop, queue: queue)
@@ -228,23 +239,23 @@ extension AgentService {
 
     // MARK: Reading
 
-    /// Locks the spool for this agent; no lock if the spool is not read or cannot be written. `isNew`,
-    /// without a lock, if the spool looks new although this agent has read before: its file system may not be
-    /// mounted.
-    private func takeSpool(_ queue: QueueStore) throws(AgentError) -> (lock: SpoolLock?, isNew: Bool) {
-        // An agent with a task does not read the spool.
-        guard task == nil else { return (nil, false) }
-        // The same check as at a reload.
-        if let mistake = settings.readingMistake {
+    /// Locks the spool for this agent; no lock if the spool cannot be written. `isNew`, without a lock, if
+    /// the spool looks new although this agent has read before: its file system may not be mounted.
+    ///
+    /// It asks the spool's file system, and runs on the loop of its mount if that may never answer.
+    private nonisolated static func takeSpool(
+        _ settings: Settings, hasRead: Bool, log: Log
+    ) throws(AgentError) -> SpoolClaim.Taken {
+        let directory = settings.spool.directory
+        if let mistake = settings.foreignSpool {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
         }
-        let directory = settings.spool.directory
         let isKept = settings.spool.afterRead == .keep
         // The ledger says that this agent has read events, and a spool that was read has this directory. With
         // `after_read = "keep"` it may be missing: the spool is not written to.
-        if !isKept, queue.snapshot.intake.read > 0, FileStatus("\(directory)/.spoolship") == nil {
+        if !isKept, hasRead, FileStatus("\(directory)/.spoolship") == nil {
             log.warning("the spool has no .spoolship: is its file system mounted?", ["directory": directory])
-            return (nil, true)
+            return SpoolClaim.Taken(lock: nil, isNew: true)
         }
         let lock = try relaying(try SpoolLock.take(directory)) { (error: SpoolError) in
             AgentError(.inUse, error.message)
@@ -252,14 +263,14 @@ extension AgentService {
         if lock == nil {
             log.warning("spool not locked against a second agent", ["directory": directory])
         }
-        return (lock, false)
+        return SpoolClaim.Taken(lock: lock, isNew: false)
     }
 
     /// Makes what reads the spool, files in place and journals, each with an intake of its own.
     private func makeReaders(
         _ queue: QueueStore, _ restored: RestoredState, _ figures: inout AllIntakes, _ tap: EventTap,
-        _ rules: IntakeRules
-    ) throws(AgentError) -> Reading {
+        _ rules: IntakeRules, _ claim: SpoolClaim
+    ) async throws(AgentError) -> Reading {
         let wanted = intakeSettings(cap: queue.snapshot.maxSize)
         let repeats = RepeatWindow(figures: figures.spool)
         let compressors = LoopBound(Compressors(), to: readerLoop)
@@ -280,13 +291,18 @@ extension AgentService {
             figures.places.append(known)
             return makeIntake(wantedOfPlaces, of: place, known)
         }
-        let shared = LoopBound(SharedReading(on: readerLoop), to: readerLoop)
+        let (log, readerLoop, mounts) = (log, readerLoop, mounts)
+        let shared = LoopBound(mounts.sharedReading(on: readerLoop), to: readerLoop)
+        let restore = { @Sendable in
+            let now = try await queue.restore()
+            return SpoolStart(checkpoints: now.checkpoints, done: now.done, memory: now.memory)
+        }
+        let start = SpoolStart(
+            checkpoints: restored.checkpoints, done: restored.done, memory: restored.memory)
         func reader(
             _ options: SpoolOptions, _ intake: sending Intake
         ) throws(AgentError) -> (reader: SpoolReader, intake: LoopBound<Intake>) {
             let bound = LoopBound(intake, to: readerLoop)
-            let start = SpoolStart(
-                checkpoints: restored.checkpoints, done: restored.done, memory: restored.memory)
             do throws(SpoolError) {
                 let reader = try SpoolReader(
                     options, start: start, sink: intake, on: readerLoop, log: log, sharing: shared)
@@ -295,9 +311,50 @@ extension AgentService {
                 throw AgentError(.cannotCreate, error.message)
             }
         }
-        let spool = try reader(settings.spoolOptions, makeIntake(wanted, figures.spool))
+        /// A reader on the loop of a mount.
+        func distant(_ options: SpoolOptions, _ intake: LoopBound<Intake>) -> MovableReader.Maker {
+            { home, start in
+                try SpoolReader(
+                    options, start: start, sink: DistantSink(intake, on: readerLoop, for: home.loop),
+                    on: home.loop, log: log, sharing: home.shared)
+            }
+        }
+        let spool: MovableReader
+        let (settings, hasRead) = (settings, queue.snapshot.intake.read > 0)
+        if task == nil, let mount = DistantMount.onTheWay(of: settings.spool.directory) {
+            let intake = LoopBound(makeIntake(wanted, figures.spool), to: readerLoop)
+            let make = distant(settings.spoolOptions, intake)
+            spool = MovableReader(
+                nil, intake: intake, on: readerLoop, loops: mounts, log: log, restore: restore
+            ) { home, start in
+                if claim.taken == nil {
+                    claim.take(try AgentService.takeSpool(settings, hasRead: hasRead, log: log))
+                }
+                return try make(home, start)
+            }
+            do {
+                try await spool.open(on: mount, from: start, atMost: .seconds(5))
+            } catch {
+                throw error as? AgentError ?? AgentError(.cannotCreate, "\(error)")
+            }
+        } else {
+            // An agent with a task does not read the spool.
+            claim.take(
+                task == nil
+                    ? try AgentService.takeSpool(settings, hasRead: hasRead, log: log)
+                    : SpoolClaim.Taken(lock: nil, isNew: false))
+            let made = try reader(settings.spoolOptions, makeIntake(wanted, figures.spool))
+            spool = MovableReader(
+                made.reader, intake: made.intake, on: readerLoop, loops: mounts, log: log, restore: restore,
+                make: distant(settings.spoolOptions, made.intake))
+        }
         let places = try settings.placeOptions.map { options throws(AgentError) in
-            try reader(options, intake(of: (options.place?.app ?? "") + options.directory))
+            let made = try reader(options, intake(of: (options.place?.app ?? "") + options.directory))
+            let place = MovableReader(
+                made.reader, of: options.place, intake: made.intake, on: readerLoop, loops: mounts, log: log,
+                restore: restore, make: distant(options, made.intake))
+            mounts.add(place)
+            return place
         }
         let sources = try settings.journals.map { app, options throws(AgentError) in
             let name = JournalReaders.memoryName(of: app)
@@ -310,8 +367,7 @@ extension AgentService {
         }
         let journals = JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log)
         return Reading(
-            spool: spool.reader, places: zip(settings.places, places).map { ($0, $1.reader) },
-            journals: journals,
-            intakes: (spool.intake, places.map(\.intake) + sources.map(\.intake)))
+            spool: spool, places: places, journals: journals, journalIntakes: sources.map(\.intake),
+            mounts: mounts)
     }
 }

@@ -17,7 +17,8 @@
 // - `AgentLife`, `CollectionSwitch`, `ReloadPlan`, `ContainerNews`: values that decide for it, each with its
 //   own state: start, run and stop; collection on and off; what a reload may change; what was reported.
 // - Settings: the configuration, translated to the settings of each module.
-// - Reading, `JournalReaders`: what reads lines, and what guards the disk of the spool.
+// - Reading, `JournalReaders`, `MovableReader`, `MountLoops`: what reads lines, wherever they are, and what
+//   guards the disk of the spool.
 // - Sending: what connects queue, delivery and outputs, and measures attempts.
 // - Containers: `ContainerKeeper` with the containers' documents, `FunctionDesk` with the functions.
 // - API: the routes of the control socket. Status, Figures: what `status`, its page and Prometheus show.
@@ -27,7 +28,7 @@
 //
 // - `AgentService` is an actor on the main loop. Spool, events and compression are on the reader's loop, the
 //   database on the store's: a slow disk under one of them must not stop the others. What blocks for long,
-//   such as a destination that writes files, gets a loop of its own.
+//   such as a destination that writes files or a mount that may never answer, gets a loop of its own.
 // - `Parts` is made once and never changes. What a reload changes has a method in its own module.
 // - Settings are trusted; clients of the control socket have what its permissions grant.
 // - An error at the start ends it with an `AgentError`, whose code becomes the exit status. After the start,
@@ -53,8 +54,8 @@ internal import Synchronization
 /// The running agent: three loops and what lives on them.
 ///
 /// *reader*: spool, events, compression. *store*: the database, so that a sync does not stop the others.
-/// *main*: delivery, the stats port, the control socket, signals. A destination that writes files and each
-/// journal have one more loop each.
+/// *main*: delivery, the stats port, the control socket, signals. A destination that writes files, each
+/// journal, and each mount that may never answer and is read have one more loop each.
 public actor AgentService: LoopActor {
     /// The main loop.
     public nonisolated let loop: EventLoop
@@ -88,6 +89,8 @@ public actor AgentService: LoopActor {
     nonisolated let readerLoop: EventLoop
     /// Commits to the queue, on a thread of its own, for the same reason.
     nonisolated let storeLoop: EventLoop
+    /// Loops for directories on file systems that may never answer.
+    nonisolated let mounts = MountLoops()
     /// systemd, by `sd_notify(3)`; nil if the agent does not run under it.
     nonisolated let manager: ServiceManager?
     /// Results of reloads, for `status` and metrics on any thread.
@@ -253,6 +256,7 @@ public actor AgentService: LoopActor {
             readerLoop.stop()
             storeLoop.stop()
             for loop in writingLoops.values { loop.stop() }
+            mounts.stop()
         }
         let alarm = HangAlarm(for: loop, on: storeLoop, log: log)
         // The start reads many files. If a file system hangs, the log says which one.

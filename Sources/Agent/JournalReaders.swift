@@ -63,9 +63,11 @@ actor JournalReaders: LoopActor {
     }
 
     /// The journals' loops, each with a probable cause of its silence. From any thread.
-    nonisolated var loops: [(loop: EventLoop, hint: String)] {
+    nonisolated var loops: [WatchedLoop] {
         sources.map {
-            ($0.reader.loop, "does the disk of \($0.reader.options.directory ?? "the journal") hang?")
+            WatchedLoop(
+                $0.reader.loop, hint: "does the disk of \($0.reader.options.directory ?? "the journal") hang?"
+            )
         }
     }
 

@@ -10,6 +10,8 @@ public struct SpoolBacklog: Sendable, Equatable {
     /// Earliest status change (st_ctim) of these files; nil without files.
     public private(set) var oldest: Timestamp?
 
+    package init() {}
+
     /// Most names that are examined, so that counting ends in a spool of millions of files.
     static let mostNames = 20_000
 

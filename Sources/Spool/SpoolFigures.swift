@@ -11,6 +11,13 @@ public struct SpoolComplaint: Sendable, Equatable {
     public var ownerName: String
     /// What is wrong and what to do.
     public var advice: String
+
+    package init(path: String, owner: UInt32, ownerName: String, advice: String) {
+        self.path = path
+        self.owner = owner
+        self.ownerName = ownerName
+        self.advice = advice
+    }
 }
 
 /// Why a file is not opened at all.

@@ -30,7 +30,7 @@ struct PulseTests {
         let pulse = Pulse(
             on: main, time: SystemTime(), log: Log(log), patience: .milliseconds(200)
         ) {
-            [(store, "does the disk hang?")]
+            [WatchedLoop(store, hint: "does the disk hang?")]
         } state: {
             (QueueSnapshot(), DeliverySnapshot(), SpoolFigures())
         }
@@ -90,7 +90,7 @@ struct PulseTests {
         }
         let log = KeptLog()
         let pulse = Pulse(on: main, time: SystemTime(), log: Log(log), patience: .milliseconds(50)) {
-            others.map { ($0, "does its disk hang?") }
+            others.map { WatchedLoop($0, hint: "does its disk hang?") }
         } state: {
             (QueueSnapshot(), DeliverySnapshot(), SpoolFigures())
         }

@@ -499,9 +499,8 @@ def _(m):
     restarted(m, "[apps.system]\njournal = true\n")
 
 
-@fault("the file system of a journal hangs", r"the journal of remote loop.*does that file system hang", "SpoolshipNotReady", "SpoolshipJournalNotRead")
-def _(m):
-    # FUSE without anybody who answers, for as long as the program holds the connection.
+def silent(m):
+    """A file system at /srv/remote that never answers: FUSE without anybody who does, for as long as the program holds the connection."""
     m.sh("""mkdir -p /srv/remote; [ -e /dev/fuse ] || mknod /dev/fuse c 10 229
         echo 'import ctypes, os, time
 connection = os.open("/dev/fuse", os.O_RDWR)
@@ -511,6 +510,25 @@ time.sleep(3600)' >/srv/silent.py
         /usr/bin/python3 /srv/silent.py >/dev/null 2>&1 & echo $! >/srv/silent.pid""")
     m.until(10, "the mount", lambda: "/srv/remote" in m.sh("cat /proc/mounts"))
     m.before_stop = lambda: m.sh("kill $(cat /srv/silent.pid); umount -l /srv/remote")
+
+
+@fault("the file system of a log directory hangs", r"/srv/remote: its file system does not answer", "SpoolshipNotReady")
+def _(m):
+    silent(m)
+    restarted(m, '[apps.remote]\nread = ["/srv/remote/*.log"]\n')
+
+
+@fault("the file system of the spool hangs", r"/srv/remote: its file system does not answer", "SpoolshipNotReady")
+def _(m):
+    m.stop()
+    silent(m)
+    m.configure(BASE + '[spool]\ndirectory = "/srv/remote"\n')
+    m.start()
+
+
+@fault("the file system of a journal hangs", r"the journal of remote loop.*does that file system hang", "SpoolshipNotReady", "SpoolshipJournalNotRead")
+def _(m):
+    silent(m)
     restarted(m, '[apps.remote]\njournal.directory = "/srv/remote"\n')
 
 

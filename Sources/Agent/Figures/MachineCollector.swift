@@ -1,41 +1,62 @@
 internal import EventLoops
 internal import Intake
 internal import Metrics
+internal import Spool
 internal import Synchronization
 
 /// Exports what the agent depends on in the machine: free space in the file systems of the spool and of the
 /// state directory, and whether the clock is synchronised.
 ///
-/// A scrape exports the result of the last look, and starts another look on the loop that writes the queue: a
-/// scrape never waits for a disk that hangs.
+/// A scrape exports the result of the last look, and starts another look: a scrape never waits for a disk
+/// that hangs. The state directory is looked at on the loop that writes the queue, the spool on another
+/// thread if its file system may never answer.
 final class MachineCollector: MetricCollector, Sendable {
-    /// The directories: the value of the label, and the path.
-    private let places: [(directory: String, path: String)]
-    /// The last result for each of `places`; nil if the file system could not be asked.
-    private let rooms: Mutex<[FileSystemRoom?]>
-    /// The loop that asks the file systems.
+    private let spool: String
+    private let state: String
+    /// The last results; nil if the file system could not be asked.
+    private let rooms: Mutex<(spool: FileSystemRoom?, state: FileSystemRoom?)>
+    /// The loop that asks the file system of the state directory.
     private let loop: EventLoop
 
     /// - Parameter loop: where the file systems are asked after the first look, which happens here.
     init(spool: String, state: String, on loop: EventLoop) {
         self.loop = loop
-        places = [("spool", spool), ("state", state)]
-        rooms = Mutex(places.map { FileSystemRoom($0.path) })
+        self.spool = spool
+        self.state = state
+        let isDistant = DistantMount.onTheWay(of: spool) != nil
+        rooms = Mutex((isDistant ? nil : FileSystemRoom(spool), FileSystemRoom(state)))
+        if isDistant {
+            lookAtSpool()
+        }
     }
 
     func collect(into exposition: inout Exposition) {
-        for (place, room) in zip(places, rooms.withLock { $0 }) {
+        let rooms = rooms.withLock(\.self)
+        for (name, room) in [("spool", rooms.spool), ("state", rooms.state)] {
             guard let room else { continue }
-            exposition.set(\.freeBytes, [place.directory], to: room.freeBytes)
+            exposition.set(\.freeBytes, [name], to: room.freeBytes)
             if let inodes = room.freeInodes {
-                exposition.set(\.freeInodes, [place.directory], to: inodes)
+                exposition.set(\.freeInodes, [name], to: inodes)
             }
         }
         // If the kernel may not be asked (`ProtectClock=`), no alert.
         exposition.set(\.clockSynchronised, to: kernelClockIsSynchronised() ?? true)
         loop.post {
-            let found = self.places.map { FileSystemRoom($0.path) }
-            self.rooms.withLock { $0 = found }
+            let found = FileSystemRoom(self.state)
+            self.rooms.withLock { $0.state = found }
+            self.lookAtSpool()
+        }
+    }
+
+    private func lookAtSpool() {
+        guard DistantMount.onTheWay(of: spool) != nil else {
+            let found = FileSystemRoom(spool)
+            return rooms.withLock { $0.spool = found }
+        }
+        SilentFiles.ask(about: "the room of \(spool)") {
+            FileSystemRoom(self.spool)
+        } then: { found in
+            self.rooms.withLock { $0.spool = found }
         }
     }
 }

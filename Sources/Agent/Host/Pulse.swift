@@ -2,18 +2,46 @@ internal import EventLoops
 internal import Logs
 internal import Synchronization
 
+/// A loop that must answer.
+struct WatchedLoop: Sendable {
+    let loop: EventLoop
+    /// A probable cause of its silence, if the kernel does not name a file.
+    let hint: String
+    /// The mount whose files it reads, if that alone is delayed by its silence; nil for others.
+    var mount: String?
+
+    init(_ loop: EventLoop, hint: String, mount: String? = nil) {
+        self.loop = loop
+        self.hint = hint
+        self.mount = mount
+    }
+
+    /// What its silence means.
+    func obstacle(after silence: Duration) -> String {
+        let (seconds, file) = (silence.components.seconds, loop.awaitedFile)
+        if let mount {
+            let cause = file.map { ": the agent waits for \($0)" } ?? ""
+            return "\(mount): its file system does not answer, for \(seconds) s now\(cause); all else is read"
+        }
+        let cause = file.map { "it waits for \($0): does that file system hang?" } ?? hint
+        return "the \(loop.name) loop has not answered for \(seconds) s: \(cause)"
+    }
+}
+
 /// Whether the agent makes progress, for `/readyz`, `status` and scrapes, by the same facts as the watchdog.
 ///
 /// A check posts a message to each other loop and waits for the answers, then asks `ProgressWatch` what is
-/// stuck. It runs only on demand, so that an idle agent does not wake up. It lives on the main loop.
+/// stuck. It runs only on demand, so that an idle agent does not wake up, and every 15 s once something is
+/// read whose file system may never answer (`beginRounds`). It lives on the main loop.
 actor Pulse: LoopActor {
     /// How long a loop may be busy with one piece of work, such as a commit to a slow disk, before it counts
     /// as hanging.
     private let patience: Duration
     nonisolated let loop: EventLoop
-    /// The loops that must answer, each with a probable cause of its silence if the kernel does not name a
-    /// file.
-    private let others: () -> [(loop: EventLoop, hint: String)]
+    /// The loops that must answer.
+    private let others: () -> [WatchedLoop]
+    /// Called with the names of the loops that do not answer, after each judgement.
+    private let silenced: @Sendable (Set<String>) -> Void
     private let time: any TimeSource
     private let log: Log
     /// Reads what the modules have published, for `watch`.
@@ -32,8 +60,8 @@ actor Pulse: LoopActor {
 
     init(
         on loop: EventLoop, time: any TimeSource, log: Log, patience: Duration = .seconds(5),
-        others: @escaping @Sendable () -> [(loop: EventLoop, hint: String)],
-        state: @escaping @Sendable () -> ProgressWatch.State
+        silenced: @escaping @Sendable (Set<String>) -> Void = { _ in },
+        others: @escaping @Sendable () -> [WatchedLoop], state: @escaping @Sendable () -> ProgressWatch.State
     ) {
         self.loop = loop
         self.others = others
@@ -41,6 +69,24 @@ actor Pulse: LoopActor {
         self.log = log
         self.patience = patience
         self.state = state
+        self.silenced = silenced
+    }
+
+    /// How often it is asked whether file systems answer that may hang. Their directories are polled more
+    /// often than that, so this wakes no idle agent.
+    private static let round = Duration.seconds(15)
+
+    /// Checks from now on from time to time, so that the log names a file system that hangs even if nobody
+    /// asks.
+    nonisolated func beginRounds() {
+        loop.post {
+            self.assumeIsolated { pulse in
+                _ = pulse.after(Pulse.round) { _ in
+                    Task(executorPreference: self.loop) { await self.check() }
+                    self.beginRounds()
+                }
+            }
+        }
     }
 
     /// Why the agent is not ready, as of the last check. From any thread.
@@ -50,7 +96,7 @@ actor Pulse: LoopActor {
 
     /// Asks all loops; returns when each has answered, or has been silent for the patience.
     func check() async {
-        for (other, _) in others() where owing[other.name] == nil {
+        for other in others().map(\.loop) where owing[other.name] == nil {
             owing[other.name] = time.bootTime
             other.post { self.loop.post { self.assumeIsolated { $0.answered(other.name) } } }
         }
@@ -85,25 +131,29 @@ actor Pulse: LoopActor {
     private func judge() {
         let now = time.bootTime
         var (silent, obstacles): ([String], [String]) = ([], [])
-        for (loop, hint) in others() {
-            let silence: Duration = now - (owing[loop.name] ?? now)
+        var isAgentSilent = false
+        for other in others() {
+            let silence: Duration = now - (owing[other.loop.name] ?? now)
             guard silence >= patience else { continue }
-            let cause = loop.awaitedFile.map { "it waits for \($0): does that file system hang?" } ?? hint
-            silent.append(loop.name)
-            obstacles.append(
-                "the \(loop.name) loop has not answered for \(silence.components.seconds) s: \(cause)")
+            silent.append(other.loop.name)
+            obstacles.append(other.obstacle(after: silence))
+            isAgentSilent = isAgentSilent || other.mount == nil
         }
+        silenced(Set(silent))
         // A loop that hangs publishes nothing new, which would count as a second stall: report the cause
         // only.
-        if obstacles.isEmpty {
-            obstacles = watch.stalls(state(), at: now, wall: time.wallTime)
+        if !isAgentSilent {
+            obstacles += watch.stalls(state(), at: now, wall: time.wallTime)
         }
         found.withLock { [silent, obstacles] in $0 = (Set(silent), obstacles) }
         let news = silent.isEmpty && !obstacles.isEmpty ? ["stall"] : silent
         guard news != told else { return }
         told = news
         if !news.isEmpty {
-            log.error("not ready: the agent makes no progress", ["reason": obstacles.joined(separator: "; ")])
+            let text: StaticString =
+                isAgentSilent || silent.isEmpty
+                ? "not ready: the agent makes no progress" : "not ready: a file system does not answer"
+            log.error(text, ["reason": obstacles.joined(separator: "; ")])
         } else {
             log.warning("the agent makes progress again")
         }

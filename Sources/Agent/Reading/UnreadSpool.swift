@@ -20,14 +20,19 @@ final class UnreadSpool: Sendable {
         self.read = read
     }
 
-    /// What waits in a spool; at most five seconds old.
+    /// What waits in a spool; at most five seconds old, unless its file system does not answer.
     func look(in spool: String) -> SpoolBacklog {
-        last.withLock { last in
-            let now = time.bootTime
-            if let last, last.spool == spool, now - last.at < UnreadSpool.patience { return last.found }
-            let found = SpoolBacklog.measure(in: spool, read: read)
-            last = (spool, now, found)
-            return found
+        let known = last.withLock(\.self)
+        if let known, known.spool == spool, time.bootTime - known.at < UnreadSpool.patience {
+            return known.found
         }
+        guard DistantMount.onTheWay(of: spool) != nil else { return measure(spool) }
+        return SilentFiles.answer(about: spool) { self.measure(spool) } ?? known?.found ?? SpoolBacklog()
+    }
+
+    private func measure(_ spool: String) -> SpoolBacklog {
+        let found = SpoolBacklog.measure(in: spool, read: read)
+        last.withLock { $0 = (spool, time.bootTime, found) }
+        return found
     }
 }

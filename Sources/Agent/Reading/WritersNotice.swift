@@ -6,12 +6,48 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
+/// What the start has taken of the spool: at once, or when the spool's file system answers. From any thread.
+final class SpoolClaim: Sendable {
+    struct Taken: Sendable {
+        /// The lock; nil if the spool cannot be written.
+        let lock: SpoolLock?
+        /// Whether the spool has no `.spoolship` yet.
+        let isNew: Bool
+    }
+
+    private let state = Mutex<(taken: Taken?, then: (@Sendable (Taken) -> Void)?)>((nil, nil))
+
+    /// What was taken; nil as long as the file system has not answered.
+    var taken: Taken? { state.withLock(\.taken) }
+
+    func take(_ taken: Taken) {
+        let then = state.withLock { state in
+            state.taken = taken
+            return state.then.take()
+        }
+        then?(taken)
+    }
+
+    /// Calls `body` once the spool is taken, at once if it is.
+    func whenTaken(_ body: @escaping @Sendable (Taken) -> Void) {
+        let taken = state.withLock { state in
+            if state.taken == nil {
+                state.then = body
+            }
+            return state.taken
+        }
+        if let taken {
+            body(taken)
+        }
+    }
+}
+
 /// Publishes to writers, in a file in the spool's `.spoolship`, what the agent accepts now, and keeps the
 /// spool's lock, which is in the same directory. Without the file an app could not tell a full queue from a
 /// healthy agent.
 ///
-/// May be called from any thread. Files are written on the reader's loop, because a slow disk of the spool
-/// must not delay a commit.
+/// May be called from any thread. Files are written on the loop of the spool's reader, because a slow disk of
+/// the spool must not delay a commit.
 final class WritersNotice: MetricCollector, Sendable {
     /// The known and the published state; under the lock of `state`.
     private struct State {
@@ -23,6 +59,8 @@ final class WritersNotice: MetricCollector, Sendable {
         var told: SpoolState?
         /// How often the file could not be written, for metrics.
         var failures = 0
+        /// Whether the loop was asked to write the state and has not begun.
+        var isAwaited = false
         /// True if the last write failed; a series of failures is logged once.
         var hasFailed = false
         /// The lock of the spool; nil if it could not be taken at the start.
@@ -33,7 +71,7 @@ final class WritersNotice: MetricCollector, Sendable {
     }
 
     private let spool: String
-    /// The reader's loop, which writes the file.
+    /// The loop of the spool's reader, which writes the file.
     private let loop: EventLoop
     private let log: Log
     private let state: Mutex<State>
@@ -41,7 +79,7 @@ final class WritersNotice: MetricCollector, Sendable {
     /// - Parameters:
     ///   - lock: the lock taken at the start, if it could be taken.
     ///   - isNew: whether the spool has no `.spoolship` yet.
-    ///   - loop: the reader's loop.
+    ///   - loop: the loop of the spool's reader.
     init(
         in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, isNew: Bool = false, on loop: EventLoop,
         log: Log
@@ -73,8 +111,28 @@ final class WritersNotice: MetricCollector, Sendable {
             return true
         }
         if hasChanged {
-            loop.post { self.publish() }
+            publishSoon()
         }
+    }
+
+    /// Has the newest state written, once if several changes come together: while the spool's file system
+    /// hangs, they would pile up.
+    private func publishSoon() {
+        let isFirst = state.withLock { state in
+            defer { state.isAwaited = true }
+            return !state.isAwaited
+        }
+        guard isFirst else { return }
+        loop.post {
+            self.state.withLock { $0.isAwaited = false }
+            self.publish()
+        }
+    }
+
+    /// The spool's file system has answered: its lock is kept, and writers are informed.
+    func adopt(_ taken: SpoolClaim.Taken) {
+        state.withLock { ($0.lock, $0.isNew) = (taken.lock, taken.isNew) }
+        publishSoon()
     }
 
     /// Checks that `.spoolship` is in its place, and makes it again with its lock if it was removed.

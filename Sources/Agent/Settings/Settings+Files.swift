@@ -13,7 +13,7 @@ extension Settings {
             guard let path = destination.path else { continue }
             // If the file system does not answer, the path as written is compared: a start must not hang on
             // it.
-            let real = SilentFiles.answer(about: path) { RealPath.of(path) } ?? path
+            let real = SilentFiles.realPath(of: path)
             let setting = "destination.\(destination.name).path"
             if let use = otherUse(of: real) { return (setting, "\(path) \(use)") }
             if let other = known.updateValue(destination.name, forKey: real) {
@@ -25,7 +25,8 @@ extension Settings {
 
     /// What else the agent uses a file for; nil for nothing.
     private func otherUse(of real: String) -> String? {
-        for own in [spool.directory, agent.stateDirectory] where real.hasPrefix(RealPath.of(own) + "/") {
+        for own in [spool.directory, agent.stateDirectory]
+        where real.hasPrefix(SilentFiles.realPath(of: own) + "/") {
             return "is in \(own), which is the agent's own"
         }
         if let app = places.first(where: { $0.holds(real, root: $0.resolved.root) })?.app {

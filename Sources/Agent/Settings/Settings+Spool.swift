@@ -154,8 +154,14 @@ extension Settings {
                 }
             }
         }
-        // A directory of log files that is configured as the spool by mistake: its files would be read and
-        // then deleted.
+        // A file system that may never answer is asked on another thread, and again by the start.
+        guard DistantMount.onTheWay(of: spool.directory) != nil else { return foreignSpool }
+        return SilentFiles.answer(about: spool.directory) { self.foreignSpool } ?? nil
+    }
+
+    /// The mistake that a directory of log files is configured as the spool: its files would be read and then
+    /// deleted. Asks the spool's file system.
+    var foreignSpool: (setting: String, message: String)? {
         guard origins["spool.after_read"] == nil, access("\(spool.directory)/.spoolship", F_OK) != 0 else {
             return nil
         }

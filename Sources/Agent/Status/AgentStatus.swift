@@ -238,7 +238,18 @@ struct AgentStatus: Sendable {
     /// The obstacle that the spool cannot be read or written. Without it a spool that was moved away, or is
     /// hidden by a mount, would look like apps that write nothing.
     private func lostSpool(_ settings: Settings) -> [String] {
-        guard !settings.destinations.isEmpty, let root = parts.reader.figures.root else { return [] }
+        if let problem = parts.reader.spool.problem { return ["the spool is not read: \(problem)"] }
+        // Its silence is an obstacle by itself (`Pulse`).
+        guard !settings.destinations.isEmpty, let root = parts.reader.figures.root,
+            !parts.reader.spool.isSilent
+        else { return [] }
+        guard DistantMount.onTheWay(of: root.path) != nil else { return lostSpool(root) }
+        return SilentFiles.answer(about: root.path) { self.lostSpool(root) }
+            ?? ["the spool: \(root.path): its file system does not answer"]
+    }
+
+    /// The same, from the spool's file system.
+    private func lostSpool(_ root: SpoolFigures.Root) -> [String] {
         // The agent asks the kernel, because owner and mode do not show access control lists.
         if root.hasItsName, access(root.path, R_OK | X_OK) != 0 {
             return [
@@ -307,10 +318,12 @@ struct AgentStatus: Sendable {
         spool.secondTries = Dictionary(
             uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
-        spool.places = parts.reader.places.map { ($0.place, $0.reader.figures) }
+        spool.places = parts.reader.places.compactMap { reader in reader.place.map { ($0, reader.figures) } }
         spool.journals = parts.reader.journals.states(parts.pulse.silent)
         spool.complaints =
-            figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
+            (parts.reader.spool.isSilent
+                ? ["\(spool.directory): its file system does not answer; all else is read"] : [])
+            + figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
             + complaints(figures, state).compactMap { $0 }
         return spool
     }

@@ -51,14 +51,7 @@ public enum SilentFiles {
             answer.value.withLock { $0 = value }
             var one: UInt64 = 1
             _ = write(answer.isThere.raw, &one, 8)
-            state.withLock {
-                $0.silent.remove(path)
-                if $0.idle.isEmpty {
-                    $0.idle.append(thread)
-                } else {
-                    thread.stop()
-                }
-            }
+            putBack(thread, after: path)
         }
         var waiting = pollfd(fd: answer.isThere.raw, events: Int16(POLLIN), revents: 0)
         while poll(&waiting, 1, patience) < 0, errno == EINTR {}
@@ -69,6 +62,42 @@ public enum SilentFiles {
             }
             return value
         }
+    }
+
+    /// Runs `question` on another thread and waits for nobody; `then` gets the answer on that thread, maybe
+    /// never. While a question about a path is not answered, no other one about it is asked.
+    ///
+    /// - Parameter path: a name of its own, not one that `answer` is asked about.
+    public static func ask<Value>(
+        about path: String, _ question: @escaping @Sendable () -> Value,
+        then: @escaping @Sendable (Value) -> Void
+    ) {
+        guard state.withLock({ $0.silent.insert(path).inserted }) else { return }
+        guard let thread = state.withLock({ $0.idle.popLast() }) ?? makeThread() else {
+            // Without a thread the question is asked another time.
+            return state.withLock { _ = $0.silent.remove(path) }
+        }
+        thread.post {
+            then(question())
+            putBack(thread, after: path)
+        }
+    }
+
+    /// The question about a path was answered: keeps its thread, unless another one is idle.
+    private static func putBack(_ thread: EventLoop, after path: String) {
+        state.withLock {
+            $0.silent.remove(path)
+            if $0.idle.isEmpty {
+                $0.idle.append(thread)
+            } else {
+                thread.stop()
+            }
+        }
+    }
+
+    /// Where a path leads; the path itself if its file system does not answer.
+    public static func realPath(of path: String) -> String {
+        answer(about: path) { RealPath.of(path) } ?? path
     }
 
     /// Asks the file system of each path at its mount point first.
@@ -89,7 +118,7 @@ public enum SilentFiles {
 
     /// The mount points of a `mountinfo` (proc_pid_mountinfo(5)), which writes blanks, tabs, line feeds and
     /// backslashes as three octal digits behind a backslash.
-    static func mountPoints(in table: [UInt8]) -> [String] {
+    package static func mountPoints(in table: [UInt8]) -> [String] {
         table.split(separator: UInt8(ascii: "\n")).compactMap { line in
             line.split(separator: UInt8(ascii: " ")).dropFirst(4).first.map { field in
                 let field = Array(field)

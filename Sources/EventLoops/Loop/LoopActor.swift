@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// An actor whose executor is a loop.
 public protocol LoopActor: Actor {
     /// The loop that executes the actor.
@@ -31,5 +33,43 @@ extension LoopActor {
         } onCancel: {
             loop.post { self.assumeIsolated(cancel) }
         }
+    }
+}
+
+extension LoopActor {
+    /// Waits for work that may never end.
+    ///
+    /// - Returns: false if the work has not ended in time; it goes on by itself.
+    public nonisolated func wait(
+        atMost limit: Duration, for work: @escaping @Sendable () async -> Void
+    ) async -> Bool {
+        let loop = loop
+        return await withCheckedContinuation { continuation in
+            let waiter = OneWaiter(continuation)
+            loop.post {
+                let timer = loop.after(limit) { waiter.resume(false) }
+                Task(executorPreference: loop) {
+                    await work()
+                    if waiter.resume(true) {
+                        loop.post { loop.cancel(timer) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A continuation that two may want to resume.
+private final class OneWaiter: Sendable {
+    private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
+
+    init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
+
+    /// Resumes the waiter, unless somebody has; true if this call has.
+    @discardableResult
+    func resume(_ result: Bool) -> Bool {
+        guard let waiter = continuation.withLock({ $0.take() }) else { return false }
+        waiter.resume(returning: result)
+        return true
     }
 }

@@ -15,11 +15,13 @@ final class Directories {
     private let removal: Removal
     private let tree: Tree
     private let drops: DropTable
+    /// What readers of one loop share. It knows which mounts are read on which loop.
+    private let shared: LoopBound<SharedReading>
 
     init(
         _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ watching: SpoolWatch,
         _ lives: AppendLives, _ opener: Opener, _ lister: Lister, _ removal: Removal, _ tree: Tree,
-        _ drops: DropTable
+        _ drops: DropTable, sharing shared: LoopBound<SharedReading>
     ) {
         self.context = context
         self.schedule = schedule
@@ -31,6 +33,7 @@ final class Directories {
         self.removal = removal
         self.tree = tree
         self.drops = drops
+        self.shared = shared
     }
 
     /// Most levels of directories in the spool.
@@ -226,9 +229,12 @@ final class Directories {
             reports.complain(FileName(""), 0, Directories.silence)
             return schedule.plan(at: schedule.now, .publish)
         }
+        // Whether the loop's own mount answers is this loop's business alone.
+        let own = shared.assumeOnLoop(\.ownMounts)
+        let reach = own.isEmpty ? ReadPlace.Reach.links : .mounts(own)
         take(
-            Result { try place.open(.links, unless: context.root.identity, context.options) }, of: place,
-            through: [])
+            Result { try place.open(reach, unless: context.root.identity, context.options) }, of: place,
+            through: own)
     }
 
     private static let silence = "its file system does not answer; all else is read"
@@ -240,6 +246,8 @@ final class Directories {
         defer { schedule.plan(at: schedule.now, .publish) }
         context.root.isAwaited = false
         if case .failure(let mount as Mount) = found {
+            let wasRead = tree.top != nil
+            guard !shared.assumeOnLoop({ $0.leaves(place, to: mount, wasRead: wasRead) }) else { return }
             // The next file system on the way may hang, so the lookup continues on its thread. Without a
             // thread it is repeated later.
             let loop = context.loop
@@ -263,6 +271,11 @@ final class Directories {
             }
             if let known {
                 close(known)
+            }
+            context.root.identity = nil
+            // A file system that may never answer is read by a reader on the loop of its mount.
+            guard shared.assumeOnLoop({ $0.mayRead(opened, of: place, wasRead: known != nil) }) else {
+                return
             }
             context.root.descriptor = opened
             reports.readmit(FileName(""))
