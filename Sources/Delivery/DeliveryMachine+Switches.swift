@@ -114,7 +114,7 @@ extension DeliveryMachine {
     /// Answers that arrive after the stop: leases are given back, commands cancelled.
     mutating func handleAfterStop(_ input: DeliveryInput) -> [DeliveryEffect] {
         switch input {
-        case .leased(_, .batch(let header, _), _): [.release(header.id)]
+        case .leased(_, .batch(let header, _), _, _): [.release(header.id)]
         case .dispatch(let id?, _), .drain(let id, _, _): [.finish(id, .cancelled)]
         default: []
         }

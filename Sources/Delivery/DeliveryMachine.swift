@@ -136,10 +136,13 @@ struct DeliveryMachine: Sendable {
     ) {
         switch input {
         case .lanes(let new):
-            destinations.updateAll { name, machine in machine.update(new[name] ?? Lanes(), at: now) }
-        case .leased(let id, let result, let apps):
+            for (name, lanes) in new { destinations.update(name) { $0.update(lanes, at: now) } }
+        case .leased(let id, let result, let apps, let lane):
             let gate = gate(id.destination)
-            destinations.update(id.destination) { $0.leased(id.number, result, apps, gate, at: now) }
+            destinations.update(id.destination) {
+                $0.show(lane, to: id.number, at: now)
+                $0.leased(id.number, result, apps, lane?.revision, gate, at: now)
+            }
         case .sent(let id, let outcome, let apps):
             destinations.update(id.destination) { $0.sent(id.number, outcome, apps, at: now) }
         case .settled(let id, let headers):

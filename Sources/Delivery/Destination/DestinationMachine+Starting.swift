@@ -35,7 +35,7 @@ extension DestinationMachine {
         returnUnproven(at: now.boot)
         turns.passTime()
         for priority in Priority.inOrder {
-            views[priority].passTime(at: now.boot, isAsked: attempts.counts.leasing[priority] > 0)
+            views[priority].passTime(at: now.boot)
         }
     }
 
@@ -56,7 +56,7 @@ extension DestinationMachine {
                 views[priority].letNoneGo()
                 continue
             }
-            if !views[priority].isAheadOfSummary, let risk = backlog.atRisk(priority), risk <= now.wall {
+            if let risk = backlog.atRisk(priority), risk <= now.wall {
                 // One batch only: the next summary shows whether more events are at risk.
                 views[priority].letGo(1)
             }
@@ -216,14 +216,12 @@ extension DestinationMachine {
 // From the queue and back to it: leases, releases, settlements.
 extension DestinationMachine {
     /// The queue has answered a request.
+    ///
+    /// - Parameter revision: that of the lane when the queue had looked; nil if it did not say.
     mutating func leased(
-        _ number: UInt64, _ result: LeaseResult, _ apps: [String], _ gate: Gate, at now: Moment
+        _ number: UInt64, _ result: LeaseResult, _ apps: [String], _ revision: Int?, _ gate: Gate,
+        at now: Moment
     ) {
-        // Count every lease, even if its attempt is gone: the queue's own count, with which this one is
-        // compared, includes it.
-        if case .batch(let header, _) = result {
-            views[header.priority].noteLease(events: header.events)
-        }
         guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
             if case .batch(let header, _) = result {
                 effects.append(.release(header.id))
@@ -249,7 +247,7 @@ extension DestinationMachine {
                     standing.setHoldProbe(to: now.boot + Doubt.step)
                 }
                 if attempt.wishedBatch == nil {
-                    noteEmpty(attempt.priority, at: now)
+                    noteEmpty(attempt.priority, revision, at: now)
                 }
             }
         case .batch(let header, let mayBeTaken):
@@ -259,10 +257,9 @@ extension DestinationMachine {
         }
     }
 
-    /// The queue had nothing to give. That ends a lane's part in a push the second time; once, the summary
-    /// may just have been old.
-    private mutating func noteEmpty(_ priority: Priority, at now: Moment) {
-        guard views[priority].noteEmpty(at: now.boot) else { return }
+    /// The queue had nothing to give, which ends a lane's part in a push, unless there is more by now.
+    private mutating func noteEmpty(_ priority: Priority, _ revision: Int?, at now: Moment) {
+        guard views[priority].noteEmpty(revision: revision, at: now.boot) else { return }
         pushing.foundNothing(priority)
     }
 
@@ -280,8 +277,8 @@ extension DestinationMachine {
         }
         standing.noteStoreAnswer()
         guard let mine = recognise(new, for: number, wish, at: now) else { return }
-        views[attempt.priority].noteBatch(events: header.events, isNew: attempt.awaitsNewBatch, at: now.boot)
         if attempt.awaitsNewBatch {
+            views[attempt.priority].noteBatch(events: header.events)
             pushing.got(header.events, attempt.priority)
         }
         var batch = mine

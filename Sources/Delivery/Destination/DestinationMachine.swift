@@ -87,16 +87,25 @@ struct DestinationMachine: Sendable {
 
     /// The queue has published new summaries.
     mutating func update(_ new: Lanes, at now: Moment) {
-        let hasNew = Priority.inOrder.contains { new[$0].waitingEvents > lanes[$0].waitingEvents }
-        for priority in Priority.inOrder {
-            if new[priority].withdrawn != lanes[priority].withdrawn {
-                // A command took events out of the queue. Which of the batches given back are left, only the
-                // queue knows: forget them, and it hands them out again as after a restart.
-                kept.removeAll { $0.priority == priority }
-            }
-            views[priority].show(new[priority], at: now)
+        for priority in Priority.inOrder { show(new[priority], priority, at: now) }
+    }
+
+    /// An answer to a lease has brought a summary of the attempt's lane.
+    mutating func show(_ new: LaneSummary?, to number: UInt64, at now: Moment) {
+        guard let new, let priority = attempts.look(number, { $0.priority }) else { return }
+        show(new, priority, at: now)
+    }
+
+    /// A lane's summary, from the queue's snapshot or from an answer; an old one changes nothing.
+    private mutating func show(_ new: LaneSummary, _ priority: Priority, at now: Moment) {
+        let old = views[priority].summary
+        guard views[priority].show(new, at: now) else { return }
+        if new.withdrawn != old.withdrawn {
+            // A command took events out of the queue. Which of the batches given back are left, only the
+            // queue knows: forget them, and it hands them out again as after a restart.
+            kept.removeAll { $0.priority == priority }
         }
-        if hasNew {
+        if new.waitingEvents > old.waitingEvents {
             offerNew(at: now)
         }
     }
