@@ -29,7 +29,7 @@ extension DestinationMachine {
     /// Ends all waits that are over.
     private mutating func passTime(at now: Moment) {
         if standing.passTime(at: now.boot) {
-            effects.append(.persist(SwitchName.retryAfter(name), nil))
+            emit(.persist(SwitchName.retryAfter(name), nil))
         }
         blame.forgetSuspects(olderThan: options.probeInterval, at: now.boot)
         returnUnproven(at: now.boot)
@@ -44,7 +44,7 @@ extension DestinationMachine {
         for number in attempts.numbers(where: { $0.settleAgainAt.map { $0 <= now.boot } ?? false }) {
             attempts.update(number) { $0.tell(again: nil) }
             guard let settlement = attempts.look(number, { $0.settlement }) else { continue }
-            effects.append(.settle(attemptID(number), settlement))
+            emit(.settle(attemptID(number), settlement))
         }
     }
 
@@ -87,7 +87,7 @@ extension DestinationMachine {
             if isProbe {
                 pushing.usedProbe()
             }
-            effects.append(.leaseAgain(id, batchID))
+            emit(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
             turns.begun(isPiece: takesFree && backlog.suspectsFree)
             beginNext(priority, takesFree: takesFree, isProbe: isProbe, gate, at: now)
@@ -129,7 +129,7 @@ extension DestinationMachine {
         var request = chooser(gate, at: now).request(priority, atMost: most, takesFree: takesFree)
         request.notOf.formUnion(notOf)
         request.isNewest = isNewest
-        effects.append(.leaseNext(id, request))
+        emit(.leaseNext(id, request))
         if !takesFree, turns.looks(at: now.boot) {
             turns.endLook()
         }
@@ -188,7 +188,7 @@ extension DestinationMachine {
     /// Gives back one batch that was leased ahead.
     mutating func returnReady(_ number: UInt64) {
         guard let batch = attempts.look(number, { $0.batch }) else { return }
-        effects.append(.cut(attemptID(number)))
+        emit(.cut(attemptID(number)))
         giveBack(batch, number)
     }
 
@@ -208,7 +208,7 @@ extension DestinationMachine {
             guard backlog.available(priority) >= options.mostEvents, backlog.isDue(priority, gate, pushing)
             else { return }
             let id = begin(Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false))
-            effects.append(.leaseNext(id, chooser(gate, at: now).request(priority)))
+            emit(.leaseNext(id, chooser(gate, at: now).request(priority)))
         }
     }
 }
@@ -224,7 +224,7 @@ extension DestinationMachine {
     ) {
         guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
             if case .batch(let header, _) = result {
-                effects.append(.release(header.id))
+                emit(.release(header.id))
             }
             return
         }
@@ -253,6 +253,7 @@ extension DestinationMachine {
         case .batch(let header, let mayBeTaken):
             var batch = TrackedBatch(header: header, notBefore: now.boot)
             batch.mayBeTaken = mayBeTaken
+            batch.history.isOfEarlierRun = mayBeTaken
             take(batch, apps, for: number, attempt, wish, gate, at: now)
         }
     }
@@ -272,7 +273,7 @@ extension DestinationMachine {
         let header = new.header
         guard !attempt.isForgotten else {
             attempts.end(number)
-            effects.append(.release(header.id))
+            emit(.release(header.id))
             return
         }
         standing.noteStoreAnswer()
@@ -305,7 +306,7 @@ extension DestinationMachine {
             turns.charge((batch.header.events - 1) / most, at: now.boot)
         }
         counters.noteSent(batch.header.events)
-        effects.append(.send(attemptID(number)))
+        emit(.send(attemptID(number)))
     }
 
     /// The remembered state of a leased batch; otherwise a new state.
@@ -321,7 +322,7 @@ extension DestinationMachine {
         if let known = kept[header.id] {
             guard known.notBefore <= now.boot, !known.isSetAside else {
                 attempts.end(number)
-                effects.append(.release(header.id))
+                emit(.release(header.id))
                 return nil
             }
             kept.remove(header.id)
@@ -342,7 +343,7 @@ extension DestinationMachine {
     mutating func giveBack(_ batch: TrackedBatch, _ number: UInt64) {
         attempts.end(number)
         kept.keep(batch)
-        effects.append(.release(batch.header.id))
+        emit(.release(batch.header.id))
     }
 
     /// Tells the queue how a batch ended. Its place is free at once; if the settlement makes other batches,
@@ -352,7 +353,7 @@ extension DestinationMachine {
     ///   their groups.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = []) {
         attempts.update(number) { $0.settle(settlement, children) }
-        effects.append(.settle(attemptID(number), settlement))
+        emit(.settle(attemptID(number), settlement))
     }
 
     /// The queue has stored how a batch ended, or failed to (nil); then the settlement is sent again later.
@@ -389,7 +390,7 @@ extension DestinationMachine {
         for number in attempts.numbers(where: { !$0.isBeingTold }) {
             guard let attempt = attempts.end(number) else { continue }
             if attempt.isLeased {
-                effects.append(.cut(attemptID(number)))
+                emit(.cut(attemptID(number)))
             }
             if var batch = attempt.batch {
                 if attempt.isSending {
@@ -397,7 +398,7 @@ extension DestinationMachine {
                 }
                 kept.keep(batch)
                 if attempt.isLeased {
-                    effects.append(.release(batch.header.id))
+                    emit(.release(batch.header.id))
                 }
             }
         }

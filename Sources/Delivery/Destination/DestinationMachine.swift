@@ -33,8 +33,8 @@ struct DestinationMachine: Sendable {
     /// Source of all jitter, seeded once, so that a test can repeat a run.
     var random: RepeatableRandom
 
-    /// Effects in order; `DeliveryMachine.advance` collects them.
-    var effects: [DeliveryEffect] = []
+    /// Effects in order that `moveEffects` has not handed over yet.
+    private var effects: [DeliveryEffect] = []
 
     /// A machine that has sent nothing yet.
     ///
@@ -161,7 +161,7 @@ struct DestinationMachine: Sendable {
     /// Whether a route leads to the destination. A new route also ends the waits after failures.
     mutating func setRoute(_ isPresent: Bool, at now: Moment) {
         guard standing.setRoute(isPresent) else { return }
-        effects.append(.note(name, isPresent ? .online : .offline))
+        emit(.note(name, isPresent ? .online : .offline))
         if isPresent {
             resetRetries(at: now)
         }
@@ -221,6 +221,15 @@ struct DestinationMachine: Sendable {
 
     // MARK: Small steps
 
+    /// Adds an effect.
+    mutating func emit(_ effect: DeliveryEffect) { effects.append(effect) }
+
+    /// Adds the effects since the last call to a list, in order.
+    mutating func moveEffects(to all: inout [DeliveryEffect]) {
+        all += effects
+        effects.removeAll(keepingCapacity: true)
+    }
+
     /// Wait before the next probe, with jitter.
     mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
 
@@ -239,14 +248,14 @@ struct DestinationMachine: Sendable {
             kept.updateAll(where: \.isOpenlyRejected) { $0.notBefore = now }
         }
         if lifted.isAnnounced {
-            effects.append(.note(name, .holdLifted))
+            emit(.note(name, .holdLifted))
         }
     }
 
     /// Ends a wait that the destination asked for, also for the next start.
     mutating func endRetryAfter() {
         if standing.endRetryAfter() {
-            effects.append(.persist(SwitchName.retryAfter(name), nil))
+            emit(.persist(SwitchName.retryAfter(name), nil))
         }
     }
 
@@ -257,7 +266,7 @@ struct DestinationMachine: Sendable {
         guard blame.ceiling != before else { return result }
         let kept = blame.ceiling?.kept(fingerprint: options.fingerprint)
         if kept != before?.kept(fingerprint: options.fingerprint) {
-            effects.append(.persist(SwitchName.ceiling(name), kept))
+            emit(.persist(SwitchName.ceiling(name), kept))
         }
         return result
     }
@@ -267,7 +276,7 @@ struct DestinationMachine: Sendable {
     mutating func closeBreaker(at now: Moment) {
         guard standing.closeBreaker() else { return }
         kept.updateAll { $0.reset(at: now.boot) }
-        effects.append(.note(name, .breakerClosed))
+        emit(.note(name, .breakerClosed))
     }
 
     /// A call of the queue failed; returns when the queue may be asked again. Failures before that time are
@@ -276,7 +285,7 @@ struct DestinationMachine: Sendable {
         counters.storeFailures += 1
         let failure = standing.noteStoreFailure(at: now.boot)
         if let wait = failure.wait {
-            effects.append(.note(name, .storeFailed(again: wait)))
+            emit(.note(name, .storeFailed(again: wait)))
         }
         return failure.again
     }
