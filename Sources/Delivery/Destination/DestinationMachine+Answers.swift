@@ -347,7 +347,8 @@ extension DestinationMachine {
     ) {
         batch.history.holds += 1
         batch.note(failure, at: now.boot)
-        let (options, fresh) = (options, freshPatience(at: now.boot))
+        let options = options
+        let fresh = freshPatience(at: now.boot)
         var random = random
         let refusal = standing.refuse(
             failure, isAgain: batch.history.holds > 1, isProbe: isProbe, isPatient: isPatient, fresh: fresh,

@@ -20,8 +20,8 @@ final class Temporary<Value: Expiring> {
     private var count = 0
     /// Whether the last one was dropped because it was refused.
     private var wasRefused = false
-    /// How often another one was wished for, however young the last is, and how many of these wishes a request
-    /// has met that began after them.
+    /// How often another one was wished for, however young the last is, and how many of these wishes were
+    /// met by a request that began after them.
     private var wishes = (made: 0, met: 0)
     /// Number of calls of `forget`: a credential that was requested before the last one is not kept.
     private var forgotten = 0

@@ -197,8 +197,8 @@ struct Standing: Sendable {
     /// The destination has refused the request itself: begins or prolongs a hold.
     ///
     /// - Parameters:
-    ///   - isAgain: whether the same batch was refused before. Then it may be this batch alone, and the others
-    ///     go first, so that it does not hold them up again.
+    ///   - isAgain: whether the same batch was refused before. Then it may be this batch alone, and the
+    ///     others go first, so that it does not hold them up again.
     ///   - isProbe: otherwise the request was in flight when a hold began, and changes nothing.
     ///   - isPatient: whether the refusal may be one that passes.
     ///   - fresh: patience to begin a hold with; nil if the destination has not acknowledged lately.
