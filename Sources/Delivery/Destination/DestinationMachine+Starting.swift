@@ -254,7 +254,7 @@ extension DestinationMachine {
             var batch = TrackedBatch(header: header, notBefore: now.boot)
             batch.mayBeTaken = mayBeTaken
             batch.history.isOfEarlierRun = mayBeTaken
-            take(batch, apps, for: number, attempt, wish, gate, at: now)
+            take(batch, apps, for: number, attempt, wish, revision, gate, at: now)
         }
     }
 
@@ -268,7 +268,7 @@ extension DestinationMachine {
     /// changed since the request.
     private mutating func take(
         _ new: TrackedBatch, _ apps: [String], for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish,
-        _ gate: Gate, at now: Moment
+        _ revision: Int?, _ gate: Gate, at now: Moment
     ) {
         let header = new.header
         guard !attempt.isForgotten else {
@@ -279,8 +279,8 @@ extension DestinationMachine {
         standing.noteStoreAnswer()
         guard let mine = recognise(new, for: number, wish, at: now) else { return }
         if attempt.awaitsNewBatch {
-            views[attempt.priority].noteBatch(events: header.events)
-            pushing.got(header.events, attempt.priority)
+            views[attempt.priority].noteBatch(events: header.events, revision: revision)
+            pushing.got(header.events, attempt.priority, revision: revision)
         }
         var batch = mine
         // The state that allowed the attempt to begin may have changed while the queue was asked.

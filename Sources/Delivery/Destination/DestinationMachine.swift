@@ -314,7 +314,10 @@ extension DestinationMachine {
         let free = PerPriority(critical: backlog.freeToTake(.critical), normal: backlog.freeToTake(.normal))
         pushing.begin(
             Push(
-                everything: everything || pushing.isEverything, events: events, free: free,
+                everything: everything || pushing.isEverything, events: events,
+                revisions: PerPriority(
+                    critical: views.critical.summary.revision, normal: views.normal.summary.revision),
+                free: free,
                 batches: kept.ids { !$0.isSetAside }))
         // Batches in flight belong to a drain, because it reports all that is left. For a dispatch, only
         // batches that are not sent yet belong to what waited.

@@ -14,6 +14,8 @@ struct LaneView: Sendable {
     /// Waiting events that are sent now whatever their age, because the wait of the lane's oldest event is
     /// over.
     private(set) var dueEvents = 0
+    /// Revision of the summary by which `dueEvents` was counted.
+    private var dueRevision = 0
     /// Until when nothing is requested, because the queue could not give what the summary shows.
     private var refusedUntil: BootInstant?
     /// How often in a row the queue could not.
@@ -40,8 +42,14 @@ struct LaneView: Sendable {
         return true
     }
 
-    /// An attempt has got events that waited.
-    mutating func noteBatch(events: Int) { dueEvents = max(0, dueEvents - events) }
+    /// An attempt has got events that waited. If the summary by which events were let go did not count these
+    /// any more, as many others are still due.
+    ///
+    /// - Parameter revision: that of the lane after the lease; nil if it is not known.
+    mutating func noteBatch(events: Int, revision: Int?) {
+        guard revision ?? .max > dueRevision else { return }
+        dueEvents = max(0, dueEvents - events)
+    }
 
     /// The queue had nothing to give. If the summary still shows something, the queue cannot give it now, and
     /// the next request waits 1, 2, 4 … 30 s, or until the lane changes.
@@ -58,7 +66,11 @@ struct LaneView: Sendable {
     }
 
     /// Lets at least this number of waiting events go now.
-    mutating func letGo(_ events: Int) { dueEvents = max(dueEvents, events) }
+    mutating func letGo(_ events: Int) {
+        guard events > dueEvents else { return }
+        dueEvents = events
+        dueRevision = summary.revision
+    }
 
     /// Lets events go only if a command wants them.
     mutating func letNoneGo() { dueEvents = 0 }
