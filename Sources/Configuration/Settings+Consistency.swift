@@ -199,6 +199,10 @@ extension ReadContext {
             let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
             complain(of: path, "has no \(keys)", .missing, at: name)
         }
+        for key in destination.oauth2.useless {
+            complain(
+                of: "\(path).oauth2.\(key)", "is not for grant \(destination.oauth2.grant.rawValue)")
+        }
         for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
         where aws.externalID != nil && aws.assumeRole == nil {
             complain(
@@ -241,7 +245,8 @@ extension ReadContext {
             if setting == "url", destination.url?.place.contains("{") == true {
                 complain(of: "\(path).url", "has a placeholder in the host; only path and query may have one")
             }
-            do throws(Template.Mistake) { _ = try Template(text, for: .request) } catch {
+            let place: Template.Place = setting == "url" ? .address : .request
+            do throws(Template.Mistake) { _ = try Template(text, for: place) } catch {
                 complain(of: "\(path).\(setting)", error.message)
             }
         }

@@ -2,12 +2,12 @@ internal import Model
 
 /// What has happened, for `DeliveryMachine.handle`.
 enum DeliveryInput: Sendable {
-    /// The queue has published new summaries, given for all destinations: one that is missing has empty
-    /// lanes.
+    /// The queue has published new summaries. A destination that is missing is not known to the queue yet.
     case lanes([DestinationName: Lanes])
     /// The queue has answered a request for a batch. `apps` has the app of each event in the batch's order;
-    /// it is empty if that was not looked up.
-    case leased(AttemptID, LeaseResult, apps: [String] = [])
+    /// it is empty if that was not looked up. `lane` is the lane as the answer leaves it; nil if the queue
+    /// did not say.
+    case leased(AttemptID, LeaseResult, apps: [String] = [], lane: LaneSummary? = nil)
     /// The destination has answered an attempt. `apps` as in `leased`; empty after most good answers.
     case sent(AttemptID, Outcome, apps: [String] = [])
     /// The queue has stored how a batch ended. The headers are those of batches that a split made; nil means

@@ -25,7 +25,7 @@ extension DeliveryMachine {
     mutating func cancel(_ id: CommandID) {
         guard let command = commands.removeValue(forKey: id) else { return }
         for name in command.open { stopPushUnlessShared(name) }
-        effects.append(.finish(id, .cancelled))
+        emit(.finish(id, .cancelled))
     }
 
     /// At the deadline, stops new requests; those in flight may end. After the grace the command ends without
@@ -66,14 +66,14 @@ extension DeliveryMachine {
                     } else {
                         .good(name, waiting: waiting)
                     }
-                effects.append(.report(id, report))
+                emit(.report(id, report))
             }
         }
         destinations.update(name) { $0.pushing.clearEnds() }
         guard !machine.pushing.isActive, machine.attempts.counts.pushed == 0 else { return }
         for id in concerned {
             if let report = commands[id]?.close(name, machine.pushing.reason) {
-                effects.append(.report(id, report))
+                emit(.report(id, report))
             }
         }
     }
@@ -89,7 +89,7 @@ extension DeliveryMachine {
             }
             guard let command = commands[id], command.isOver else { continue }
             commands[id] = nil
-            effects.append(.finish(id, result(of: command) ?? command.stuck(.waitingForRetry)))
+            emit(.finish(id, result(of: command) ?? command.stuck(.waitingForRetry)))
         }
     }
 

@@ -9,8 +9,8 @@ extension DeliveryMachine {
     mutating func pause(_ key: PauseTokens.Key, ttl: Duration?, isDurable: Bool, at now: Moment) {
         pauses.take(key, until: ttl.map { now.boot + $0 })
         let value = isDurable ? PauseTokens.switchValue(ttl: ttl, at: now) : nil
-        effects.append(.persist(PauseTokens.switchName(key), value))
-        effects.append(.note(key.destination, .paused(token: key.token)))
+        emit(.persist(PauseTokens.switchName(key), value))
+        emit(.note(key.destination, .paused(token: key.token)))
     }
 
     /// Releases a token or all (nil), of one destination or all (nil). Without a token also ends the waits
@@ -32,8 +32,8 @@ extension DeliveryMachine {
     /// Releases one token, even if it has expired.
     mutating func release(_ key: PauseTokens.Key) {
         pauses.release(key)
-        effects.append(.persist(PauseTokens.switchName(key), nil))
-        effects.append(.note(key.destination, .resumed(token: key.token)))
+        emit(.persist(PauseTokens.switchName(key), nil))
+        emit(.note(key.destination, .resumed(token: key.token)))
     }
 
     /// Switches the network on or off, durably. Switched on, waits after failures end: they were about the
@@ -41,8 +41,8 @@ extension DeliveryMachine {
     mutating func setNetwork(_ on: Bool, at now: Moment) {
         guard on != isNetworkOn else { return }
         isNetworkOn = on
-        effects.append(.persist(SwitchName.network, on ? nil : "off"))
-        effects.append(.note(nil, .network(on: on)))
+        emit(.persist(SwitchName.network, on ? nil : "off"))
+        emit(.note(nil, .network(on: on)))
         if on {
             destinations.updateAll { _, machine in machine.resetRetries(at: now) }
         }
@@ -52,9 +52,9 @@ extension DeliveryMachine {
     mutating func setInterval(_ new: DispatchInterval?, isDurable: Bool) {
         intervalOverride = new
         if isDurable {
-            effects.append(.persist(SwitchName.interval, new?.kept))
+            emit(.persist(SwitchName.interval, new?.kept))
         }
-        effects.append(.note(nil, .interval(interval)))
+        emit(.note(nil, .interval(interval)))
     }
 
     /// Begins the stop: commands end, requests in flight may end within the grace, and the queue is drained
@@ -91,7 +91,7 @@ extension DeliveryMachine {
             return
         }
         stop?.isOver = true
-        effects.append(.stopped)
+        emit(.stopped)
     }
 
     /// Gives everything back at once. An acknowledgement that the queue does not have yet is lost: that batch
@@ -104,17 +104,16 @@ extension DeliveryMachine {
         destinations.updateAll { _, machine in
             machine.stopPush()
             machine.cutAll()
-            last += machine.effects
-            machine.effects = []
+            machine.moveEffects(to: &last)
             machine.attempts.endAll()
         }
-        effects += last
+        for effect in last { emit(effect) }
     }
 
     /// Answers that arrive after the stop: leases are given back, commands cancelled.
     mutating func handleAfterStop(_ input: DeliveryInput) -> [DeliveryEffect] {
         switch input {
-        case .leased(_, .batch(let header, _), _): [.release(header.id)]
+        case .leased(_, .batch(let header, _), _, _): [.release(header.id)]
         case .dispatch(let id?, _), .drain(let id, _, _): [.finish(id, .cancelled)]
         default: []
         }

@@ -80,7 +80,7 @@ struct DeliveryMachine: Sendable {
     /// Set once the stop has begun.
     var stop: Stop?
     /// Effects that the next return of `handle` hands to the driver.
-    var effects: [DeliveryEffect] = []
+    private var effects: [DeliveryEffect] = []
 
     /// A machine that has sent nothing yet.
     ///
@@ -99,10 +99,10 @@ struct DeliveryMachine: Sendable {
             add(destination, switches: switches, at: now, using: &random)
         }
         for key in pauses.holds.keys.sorted(by: PauseTokens.comesBefore) {
-            effects.append(.note(key.destination, .pauseKept(token: key.token)))
+            emit(.note(key.destination, .pauseKept(token: key.token)))
         }
         if !isNetworkOn {
-            effects.append(.note(nil, .network(on: false)))
+            emit(.note(nil, .network(on: false)))
         }
     }
 
@@ -136,10 +136,13 @@ struct DeliveryMachine: Sendable {
     ) {
         switch input {
         case .lanes(let new):
-            destinations.updateAll { name, machine in machine.update(new[name] ?? Lanes(), at: now) }
-        case .leased(let id, let result, let apps):
+            for (name, lanes) in new { destinations.update(name) { $0.update(lanes, at: now) } }
+        case .leased(let id, let result, let apps, let lane):
             let gate = gate(id.destination)
-            destinations.update(id.destination) { $0.leased(id.number, result, apps, gate, at: now) }
+            destinations.update(id.destination) {
+                $0.show(lane, to: id.number, at: now)
+                $0.leased(id.number, result, apps, lane?.revision, gate, at: now)
+            }
         case .sent(let id, let outcome, let apps):
             destinations.update(id.destination) { $0.sent(id.number, outcome, apps, at: now) }
         case .settled(let id, let headers):
@@ -199,9 +202,7 @@ struct DeliveryMachine: Sendable {
         let gate = gate(name)
         destinations.update(name) { machine in
             machine.advance(gate, at: now)
-            guard !machine.effects.isEmpty else { return }
-            effects += machine.effects
-            machine.effects.removeAll(keepingCapacity: true)
+            machine.moveEffects(to: &effects)
         }
     }
 
@@ -258,6 +259,9 @@ struct DeliveryMachine: Sendable {
 
     /// The state now. It copies what it shows, so the driver makes it at most every 50 ms between batches.
     func snapshot(at now: Moment) -> DeliverySnapshot { DeliverySnapshot(of: self, at: now) }
+
+    /// Adds an effect.
+    mutating func emit(_ effect: DeliveryEffect) { effects.append(effect) }
 
     // MARK: What takes precedence over a destination
 

@@ -9,9 +9,9 @@ public protocol BatchStore: Sendable {
     /// then new ones formed from waiting events.
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
 
-    /// Leases a batch again that was given back. Nil if it is gone, or waits for another destination
+    /// Leases a batch again that was given back. No batch if it is gone, or waits for another destination
     /// now.
-    func lease(_ id: BatchID, for destination: DestinationName) async throws -> Batch?
+    func leaseAgain(_ id: BatchID, for destination: DestinationName) async -> LeasedBatches
 
     /// Gives a lease back: the batch stays unchanged and can be leased again. Leases are only in
     /// memory.
@@ -39,6 +39,9 @@ public struct LeasedBatches: Sendable {
     package var batches: [Batch] = []
     /// Why there are not more batches; nil if there is nothing more to lease.
     public var failure: (any Error)?
+    /// The lane after these leases. Published summaries may be older or newer than the answer; the revision
+    /// tells. Nil if the queue could not look.
+    public var lane: LaneSummary?
 
     package init() {}
 }
@@ -138,11 +141,11 @@ public struct LaneSummary: Sendable, Equatable {
     package var freeBatches = 0
     /// Events in all batches, leased or not.
     public var batchedEvents = 0
-    /// Events of all leases since the queue was opened; a batch that is leased twice counts twice.
+    /// Number of changes of the lane since the queue was opened; never decreases.
     ///
-    /// Summaries and answers of the queue can overtake each other. By this count delivery sees which of
-    /// its leases a summary already includes.
-    public var handedOut = 0
+    /// Published summaries and answers to leases can overtake each other: the one with the higher number is
+    /// newer.
+    public var revision = 0
     /// Events that commands removed since the queue was opened. After a change, batches that were given
     /// back may be gone or belong to another destination.
     public var withdrawn = 0

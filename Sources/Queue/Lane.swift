@@ -36,9 +36,9 @@ struct Lane {
     var leaseLimits = (events: 0, bytes: 0)
 
     /// Counts of all events that were accepted for the lane, by outcome.
-    var ledger = Ledger()
+    var ledger = Ledger() { didSet { revision += 1 } }
     /// Uncompressed bytes of the queued events.
-    var queuedBytes = 0
+    var queuedBytes = 0 { didSet { revision += 1 } }
     /// Rows of `dead_letter` that belong to the lane.
     var deadLetters = 0
     /// Whether `ledger`, `queuedBytes` or `deadLetters` differ from the database, so that the COMMIT
@@ -46,19 +46,19 @@ struct Lane {
     var isDirty = false
 
     /// What is in batches.
-    var batches = BatchCounts()
-    /// Events of all leases since the queue was opened. Delivery compares it with its own count to see
-    /// which of its leases a published summary already includes.
-    var handedOut = 0
+    var batches = BatchCounts() { didSet { revision += 1 } }
     /// Events that commands removed since the queue was opened. A change tells delivery that batches it
     /// gave back may be gone.
-    var withdrawn = 0
+    var withdrawn = 0 { didSet { revision += 1 } }
+    /// Number of changes of what `summary` shows, since the queue was opened. Delivery orders published
+    /// summaries and answers to leases by it.
+    var revision = 1
 
     /// Chunk to start a search from: every row of a lower chunk is in a batch that this process knows.
     /// Without it, each lease would walk over all batches in flight.
     var cursor: Int64 = 0
     /// Ages of the events that wait.
-    var ages = WaitingAges()
+    var ages = WaitingAges() { didSet { revision += 1 } }
 
     /// Events that are in no batch yet.
     var waitingEvents: Int { ledger.queued - batches.events }
@@ -77,7 +77,7 @@ struct Lane {
         }
         summary.freeBatches = batches.free
         summary.batchedEvents = batches.events
-        summary.handedOut = handedOut
+        summary.revision = revision
         summary.withdrawn = withdrawn
         return summary
     }

@@ -63,6 +63,31 @@ struct ServicePageTests {
         #expect(try destination("pubsub").own.batchMostEvents == 1000)
     }
 
+    @Test("Pub/Sub: tokens come from a service account's key")
+    func googleTokens() throws {
+        let oauth2 = try destination("pubsub").oauth2
+        #expect(oauth2.grant == .jwtBearer && oauth2.missing.isEmpty)
+    }
+
+    @Test("Azure Blob: a PUT of a block blob with a line for each event, under an address of its own")
+    func azure() throws {
+        let destination = try destination("azure")
+        #expect(destination.body.method == .put && destination.accept.statuses == [201])
+        #expect(destination.headers["x-ms-blob-type"]?.revealed == "BlockBlob")
+        #expect(destination.tokenIn == .query)
+        #expect(destination.url?.text.contains("/{batch_id}.") == true)
+        let encoder = try destination.encoder(installID: nil, hostName: "h", version: "1")
+        let now = Timestamp(milliseconds: 1_795_168_800_000)
+        let header = BatchHeader(
+            id: BatchID(high: 1, low: 1), destination: "a", priority: .normal, events: 2,
+            bytes: ServicePageTests.lines.utf8.count, acceptedAt: now, firstEventTime: now)
+        let body = String(
+            decoding: try encoder.encode(Array(ServicePageTests.lines.utf8), of: header), as: UTF8.self)
+        let lines = body.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 3 && lines[2].isEmpty)
+        #expect(try lines.prefix(2).map { try JSONValue(parsing: String($0))["id"]?.string } == ["1", "2"])
+    }
+
     @Test(
         "Kinesis and Firehose: at most 500 records in Base64; a failed record is in the answer",
         arguments: ["kinesis", "firehose"])

@@ -158,6 +158,19 @@ struct MistakesTests {
                 "has no oauth2.token_url and no oauth2.client_secret"
             ),
             (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\noauth2.grant = \"jwt_bearer\"\n"
+                    + "oauth2.token_url = \"https://b\"", "has no oauth2.private_key"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\noauth2.grant = \"jwt_bearer\"\n"
+                    + "oauth2.token_url = \"https://b\"\noauth2.private_key = \"file:/k\"\noauth2.client_id = \"a\"",
+                "is not for grant jwt_bearer"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nheaders = { A = \"{batch_id}\" }",
+                "has {batch_id}, which is not a placeholder"
+            ),
+            (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\naws.region = \"r\"\n"
                     + "aws.credentials = \"instance\"\naws.external_id = \"x\"", "no aws.assume_role"
             ),

@@ -78,4 +78,29 @@ struct AgedRefusalTests {
             #expect(world.alerts == 0 && world.faults.isEmpty && world.store.faults.isEmpty)
         }
     }
+
+    @Test("a small batch that timed out in this run is cut twice like any; one of an earlier run once")
+    func smallBatches() {
+        for restarts in [false, true] {
+            var world = World(options())
+            world.accept(1)
+            world.run(.seconds(20))
+            var isFirst = true
+            world.answer = { _, sent in
+                if isFirst {
+                    isFirst = false
+                    return (.seconds(1), .retry(Failure(kind: .timeout, message: "no answer")))
+                }
+                return (.milliseconds(10), sent.events.contains(4) ? .rejected(.badRequest) : .acknowledged)
+            }
+            world.accept(8)
+            world.run(.seconds(8))
+            if restarts { world.restart() }
+            world.run(.seconds(60))
+            let pieces = world.sizes.dropFirst(3)
+            #expect(world.sizes.prefix(3) == [1, 8, 8], "\(world.sizes)")
+            #expect(pieces.max() == (restarts ? 1 : 2), "\(world.sizes)")
+            #expect(world.store.acknowledged.count == 8 && world.store.deadLettered.keys.sorted() == [4])
+        }
+    }
 }

@@ -218,4 +218,33 @@ struct BlameTests {
             !blame.hasSuspects && !blame.asksAppsOfAccepted && blame.share(of: "bad") == nil)
         #expect(!blame.acknowledged.isWithSettings && !blame.hasAccepted(since: at(0).boot))
     }
+
+    @Test("a batch is cut into runs, a piece and a small batch of an earlier run into single events")
+    func pieces() {
+        let blame = trusted()
+        #expect(blame.pieces(of: batch(8), apps: [], isFree: true) == [0, 0, 1, 1, 2, 2, 3, 3])
+        var known = batch(8)
+        known.mayBeTaken = true
+        #expect(blame.pieces(of: known, apps: [], isFree: true) == [0, 0, 1, 1, 2, 2, 3, 3])
+        known.history.isOfEarlierRun = true
+        #expect(blame.pieces(of: known, apps: [], isFree: true) == Array(0..<8))
+        var large = batch(9)
+        large.history.isOfEarlierRun = true
+        #expect(Set(blame.pieces(of: large, apps: [], isFree: true)).count == 3)
+        let apps = ["a", "b", "a"]
+        #expect(blame.pieces(of: batch(3), apps: apps, isFree: true) == [0, 2, 1])
+        #expect(blame.pieces(of: batch(3), apps: apps, isFree: false) == [0, 1, 2])
+    }
+
+    @Test("a batch is parted between apps: all of a suspected one, or one event of each that was not tried")
+    func parted() {
+        var blame = trusted()
+        let apps = ["bad", "good", "bad", "other"]
+        #expect(blame.parted(apps, isFailing: false) == nil, "nobody is suspected")
+        fail(&blame, at: 10)
+        #expect(blame.parted(apps, isFailing: false) == [0, Blame.mostAsked, 0, Blame.mostAsked])
+        let sampled = blame.parted(apps, isFailing: true)
+        #expect(sampled.map { Set($0).count } == 3, "one of each app that was not tried, and the rest")
+        #expect(blame.parted(["bad", "bad"], isFailing: false) == nil)
+    }
 }

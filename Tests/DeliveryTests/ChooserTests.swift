@@ -33,11 +33,12 @@ struct ChooserTests {
 
         mutating func wait(_ priority: Priority, events: Int, free: Int = 0, at now: Moment) {
             var summary = LaneSummary()
+            summary.revision = 1
             summary.waitingEvents = events
             summary.waitingBytes = events * 100
             summary.oldestAcceptedAt = now.wall
             summary.freeBatches = free
-            views[priority].show(summary, at: now)
+            _ = views[priority].show(summary, at: now)
         }
 
         @discardableResult

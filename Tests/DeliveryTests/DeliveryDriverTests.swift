@@ -39,13 +39,20 @@ private final class SharedStore: BatchStore {
             leased.batches.append(Batch(header: header, parts: []))
         }
         if isFailing { leased.failure = StoreFailure() }
+        leased.lane = state.withLock { $0.summary(request.destination, request.priority) }
         return leased
     }
 
     struct StoreFailure: Error {}
 
-    func lease(_ id: BatchID, for destination: DestinationName) async throws -> Batch? {
-        state.withLock { $0.lease(id, for: destination) }.map { Batch(header: $0, parts: []) }
+    func leaseAgain(_ id: BatchID, for destination: DestinationName) async -> LeasedBatches {
+        var leased = LeasedBatches()
+        state.withLock { state in
+            guard let header = state.lease(id, for: destination) else { return }
+            leased.batches.append(Batch(header: header, parts: []))
+            leased.lane = state.summary(destination, header.priority)
+        }
+        return leased
     }
 
     func apps(of batch: BatchID) async -> [String] { state.withLock { $0.apps(of: batch) } }

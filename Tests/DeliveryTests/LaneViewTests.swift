@@ -13,97 +13,95 @@ struct LaneViewTests {
         Moment(boot: start.boot + wait, wall: start.wall + wait)
     }
 
-    private func summary(waiting: Int, handedOut: Int = 0, free: Int = 0, oldest: Timestamp? = nil)
+    private func summary(_ revision: Int, waiting: Int, free: Int = 0, oldest: Timestamp? = nil)
         -> LaneSummary
     {
         var summary = LaneSummary()
+        summary.revision = revision
         summary.waitingEvents = waiting
-        summary.handedOut = handedOut
         summary.freeBatches = free
         summary.oldestAcceptedAt = oldest
         return summary
     }
 
-    @Test("leased events do not count as waiting, whether the summary or the answer arrives first")
+    @Test("of a summary and an answer the newer one counts, whichever arrives first")
     func bothOrders() {
-        var answerFirst = LaneView()
-        answerFirst.show(summary(waiting: 100), at: start)
-        answerFirst.noteLease(events: 40)
-        #expect(answerFirst.waiting == 60 && answerFirst.isAheadOfSummary)
-        answerFirst.show(summary(waiting: 60, handedOut: 40), at: start)
-        #expect(answerFirst.waiting == 60 && !answerFirst.isAheadOfSummary)
-
-        var summaryFirst = LaneView()
-        summaryFirst.show(summary(waiting: 100), at: start)
-        summaryFirst.show(summary(waiting: 60, handedOut: 40), at: start)
-        // Those 40 are on their way here.
-        #expect(summaryFirst.waiting == 100)
-        summaryFirst.noteLease(events: 40)
-        #expect(summaryFirst.waiting == 60)
+        let published = summary(4, waiting: 100)
+        let answered = summary(5, waiting: 60)
+        for order in [[published, answered], [answered, published]] {
+            var view = LaneView()
+            for (place, summary) in order.enumerated() {
+                let isNewer = view.show(summary, at: start)
+                #expect(isNewer == (place == 0 || summary == answered))
+            }
+            #expect(view.waiting == 60 && view.summary == answered)
+        }
+        var view = LaneView()
+        _ = view.show(answered, at: start)
+        let isNewer = view.show(answered, at: start)
+        #expect(!isNewer)
     }
 
-    @Test("after a lost answer the queue's count applies ten seconds later, unless a request is under way")
-    func lostAnswer() {
+    @Test("a lane that cannot give what it shows is left alone for 1, 2, 4 s, or until it changes")
+    func refused() {
         var view = LaneView()
-        view.show(summary(waiting: 100), at: start)
-        view.show(summary(waiting: 60, handedOut: 40), at: start)
-        view.passTime(at: later(.seconds(9)).boot, isAsked: false)
-        view.passTime(at: later(.seconds(11)).boot, isAsked: true)
-        #expect(view.waiting == 100)
-        view.passTime(at: later(.seconds(11)).boot, isAsked: false)
-        #expect(view.waiting == 60 && !view.isCountUncertain)
+        _ = view.show(summary(1, waiting: 5, free: 1), at: start)
+        for wait in [1, 2, 4] {
+            #expect(!view.isRefused && view.freeBatches == 1)
+            let isEmpty = view.noteEmpty(revision: 1, at: start.boot)
+            #expect(isEmpty && view.isRefused && view.freeBatches == 0)
+            #expect(view.mayHoldMore, "a drain asks once more")
+            view.passTime(at: later(.seconds(wait) - .milliseconds(1)).boot)
+            #expect(view.isRefused)
+            view.passTime(at: later(.seconds(wait)).boot)
+        }
+        _ = view.noteEmpty(revision: 1, at: start.boot)
+        _ = view.show(summary(2, waiting: 6, free: 1), at: start)
+        #expect(!view.isRefused)
+        _ = view.noteEmpty(revision: 2, at: start.boot)
+        view.passTime(at: later(.seconds(1)).boot)
+        #expect(!view.isRefused, "the waits begin anew with each change")
     }
 
-    @Test("a lane without events is left alone for 1, 2, 4 s, or until its summary changes")
-    func saidEmpty() {
+    @Test("an empty answer from before the last change means nothing; of an empty lane it ends no wait")
+    func emptyAnswers() {
         var view = LaneView()
-        view.show(summary(waiting: 5, free: 1), at: start)
-        let wasSaidBefore = view.noteEmpty(at: start.boot)
-        #expect(!wasSaidBefore && view.isSaidEmpty && view.freeBatches == 0)
-        #expect(view.mayHoldMore, "a command asks once more")
-        view.passTime(at: later(.seconds(1)).boot, isAsked: false)
-        #expect(!view.isSaidEmpty && view.freeBatches == 1)
-        let isSaidAgain = view.noteEmpty(at: start.boot)
-        #expect(isSaidAgain, "twice is no misunderstanding")
-        view.passTime(at: later(.seconds(1)).boot, isAsked: false)
-        #expect(view.isSaidEmpty)
-        view.show(summary(waiting: 6, free: 1), at: start)
-        #expect(!view.isSaidEmpty)
-    }
-
-    @Test("a free batch that was leased is not counted as free while the summary may lag")
-    func freeBatches() {
-        var view = LaneView()
-        view.show(summary(waiting: 0, free: 3), at: start)
-        view.noteBatch(events: 10, isNew: false, at: start.boot)
-        #expect(view.freeBatches == 2 && view.mayHoldMore)
-        view.passTime(at: later(.milliseconds(100)).boot, isAsked: false)
-        #expect(view.freeBatches == 3)
+        _ = view.show(summary(7, waiting: 5), at: start)
+        view.letGo(5)
+        let isOldEmpty = view.noteEmpty(revision: 6, at: start.boot)
+        #expect(!isOldEmpty && !view.isRefused && view.dueEvents == 5)
+        _ = view.show(summary(8, waiting: 0), at: start)
+        let isEmpty = view.noteEmpty(revision: 8, at: start.boot)
+        #expect(isEmpty && !view.isRefused && !view.mayHoldMore && view.dueEvents == 0)
     }
 
     @Test("a due lane is sent once, whatever arrives; the oldest event's time is on the boot clock")
     func due() {
         var view = LaneView()
-        view.show(summary(waiting: 30, oldest: start.wall + (.zero - .seconds(4))), at: start)
+        _ = view.show(summary(1, waiting: 30, oldest: start.wall + (.zero - .seconds(4))), at: start)
         #expect(view.oldestAcceptedAt == start.boot + (.zero - .seconds(4)))
         view.letGo(30)
-        view.noteBatch(events: 20, isNew: true, at: start.boot)
+        view.noteBatch(events: 7, revision: 1)
+        #expect(view.dueEvents == 30, "the summary did not count those any more")
+        view.noteBatch(events: 20, revision: 2)
         #expect(view.dueEvents == 10)
         view.letGo(5)
         #expect(view.dueEvents == 10)
         view.letNoneGo()
         #expect(view.dueEvents == 0)
         var ahead = LaneView()
-        ahead.show(summary(waiting: 1, oldest: start.wall + .seconds(3600)), at: start)
+        _ = ahead.show(summary(1, waiting: 1, oldest: start.wall + .seconds(3600)), at: start)
         #expect(ahead.oldestAcceptedAt == start.boot, "a time in the future starts the full wait")
     }
 
-    @Test("the count of an emptied queue increases again")
+    @Test("an emptied lane keeps its revision, so that an older summary does not bring events back")
     func forgotten() {
         var view = LaneView()
-        view.show(summary(waiting: 100, handedOut: 7), at: start)
-        view.noteLease(events: 50)
+        _ = view.show(summary(3, waiting: 100), at: start)
+        view.letGo(50)
         view.forget()
-        #expect(view.waiting == 50 && view.oldestAcceptedAt == nil && view.dueEvents == 0)
+        #expect(view.oldestAcceptedAt == nil && view.dueEvents == 0)
+        let isNewer = view.show(summary(2, waiting: 100), at: start)
+        #expect(!isNewer)
     }
 }

@@ -54,9 +54,11 @@ struct ModelStore {
 
     static let bytesPerEvent = 400
 
-    var waiting: [Lane: ArraySlice<Event>] = [:]
-    var batches = Batches()
-    var leased: Set<BatchID> = []
+    var waiting: [Lane: ArraySlice<Event>] = [:] { didSet { revision += 1 } }
+    var batches = Batches() { didSet { revision += 1 } }
+    var leased: Set<BatchID> = [] { didSet { revision += 1 } }
+    /// Number of changes; the same for all lanes, whose numbers may skip some.
+    private var revision = 1
     var accepted = 0
     var acknowledged: [Int: Int] = [:]
     var deadLettered: [Int: Failure] = [:]
@@ -75,8 +77,8 @@ struct ModelStore {
     var removed: Set<Int> = []
     /// How often it was asked whether all is durable.
     var flushes = 0
-    /// The events of all leases, by lane.
-    private var handedOut: [Lane: Int] = [:]
+    /// Lanes that ever held an event: summaries show them for good.
+    private var known: Set<Lane> = []
     /// Events that commands took out, by lane.
     private var withdrawn: [Lane: Int] = [:]
     private var ids = UUIDv7Generator()
@@ -89,8 +91,9 @@ struct ModelStore {
     ) {
         for _ in 0..<count {
             accepted += 1
-            waiting[Lane(destination: destination, priority: priority), default: []].append(
-                Event(number: accepted, acceptedAt: acceptedAt ?? now))
+            let lane = Lane(destination: destination, priority: priority)
+            known.insert(lane)
+            waiting[lane, default: []].append(Event(number: accepted, acceptedAt: acceptedAt ?? now))
         }
     }
 
@@ -104,9 +107,7 @@ struct ModelStore {
             summary.earliestEventTime = events.first?.acceptedAt
             lanes[lane.destination, default: Lanes()][lane.priority] = summary
         }
-        for (lane, events) in handedOut {
-            lanes[lane.destination, default: Lanes()][lane.priority].handedOut = events
-        }
+        for lane in known { lanes[lane.destination, default: Lanes()][lane.priority].revision = revision }
         for (lane, events) in withdrawn {
             lanes[lane.destination, default: Lanes()][lane.priority].withdrawn = events
         }
@@ -120,16 +121,19 @@ struct ModelStore {
         return lanes
     }
 
+    /// The summary of one lane, as the answer to a lease brings it.
+    func summary(_ destination: DestinationName, _ priority: Priority) -> LaneSummary? {
+        lanes[destination]?[priority]
+    }
+
     mutating func leaseNext(_ request: LeaseRequest, at now: Timestamp) -> BatchHeader? {
         if request.free != .none, let next = nextFree(request) {
             leased.insert(next.header.id)
-            noteLease(next.header)
             return next.header
         }
         let lane = Lane(destination: request.destination, priority: request.priority)
         if request.isNewest, let last = waiting[lane]?.popLast() {
             let header = form([last], lane, at: now)
-            noteLease(header)
             leased.insert(header.id)
             return header
         }
@@ -148,7 +152,6 @@ struct ModelStore {
         )
         let header = form(Array(events[first..<first + count]), lane, at: now)
         waiting[lane] = ArraySlice(events[..<first] + events[(first + count)...])
-        noteLease(header)
         leased.insert(header.id)
         return header
     }
@@ -183,6 +186,7 @@ struct ModelStore {
     /// Lets what is queued in a lane and not in flight wait for another destination, batches under their ids.
     mutating func move(_ lane: Lane, to destination: DestinationName) {
         let target = Lane(destination: destination, priority: lane.priority)
+        known.insert(target)
         let events = (waiting.removeValue(forKey: lane) ?? []) + (waiting[target] ?? [])
         waiting[target] = ArraySlice(events.sorted { $0.number < $1.number })
         for id in free(in: lane) {
@@ -209,15 +213,9 @@ struct ModelStore {
         (waiting, batches, leased) = ([:], [:], [])
     }
 
-    private mutating func noteLease(_ header: BatchHeader) {
-        handedOut[Lane(destination: header.destination, priority: header.priority), default: 0] +=
-            header.events
-    }
-
     mutating func lease(_ id: BatchID, for destination: DestinationName) -> BatchHeader? {
         guard let stored = batches[id], stored.header.destination == destination, leased.insert(id).inserted
         else { return nil }
-        noteLease(stored.header)
         return stored.header
     }
 

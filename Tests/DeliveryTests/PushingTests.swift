@@ -36,6 +36,18 @@ struct PushingTests {
         #expect(pushing.concerns(other), "the pieces of its batches belong to it")
     }
 
+    @Test("events that were leased before a dispatch counted what waits are not subtracted from it")
+    func leasedBefore() {
+        var pushing = Pushing()
+        var counted = push(events: 60)
+        counted.revisions.normal = 5
+        pushing.begin(counted)
+        pushing.got(40, .normal, revision: 5)
+        #expect(pushing.wants(more: 59, .normal))
+        pushing.got(40, .normal, revision: 6)
+        #expect(pushing.wants(more: 19, .normal) && !pushing.wants(more: 20, .normal))
+    }
+
     @Test("a drain covers all waiting and new events, and one attempt passes an open breaker")
     func drain() {
         var pushing = Pushing()

@@ -39,6 +39,45 @@ struct StandingTests {
         #expect(standing.obstacle == nil)
     }
 
+    /// The answer to a refusal by a destination that is probed every 600 s.
+    private func refuse(
+        _ standing: inout Standing, isAgain: Bool = false, isProbe: Bool = true, isPatient: Bool = true,
+        isTrusted: Bool = true, after seconds: Int
+    ) -> Standing.Refusal {
+        let now = Moment(boot: start.boot + .seconds(seconds), wall: start.wall + .seconds(seconds))
+        return standing.refuse(
+            .unauthorised, isAgain: isAgain, isProbe: isProbe, isPatient: isPatient,
+            fresh: isTrusted ? Patience(at: now.boot) : nil, probeWait: { .seconds(600) }, at: now)
+    }
+
+    @Test("what has acknowledged lately is asked again after 10, 30, 60 s, and held after five minutes")
+    func patience() {
+        var standing = Standing()
+        var refusal = refuse(&standing, after: 0)
+        #expect(refusal.news == .retry(number: 1, wait: .seconds(10)) && refusal.isHold)
+        #expect(refusal.batchNotBefore == start.boot && standing.obstacle == .waitingForRetry)
+        refusal = refuse(&standing, isAgain: true, isProbe: false, after: 1)
+        #expect(refusal.news == nil && !refusal.isHold, "it was in flight when the hold began")
+        #expect(refusal.batchNotBefore == start.boot + .seconds(10), "the others go first")
+        #expect(did(refuse(&standing, after: 10)).news == .retry(number: 2, wait: .seconds(30)))
+        #expect(did(refuse(&standing, after: 40)).news == .retry(number: 3, wait: .seconds(60)))
+        #expect(standing.failuresInARow == 3)
+        refusal = refuse(&standing, isAgain: true, after: 301)
+        #expect(refusal.news == .held(probeIn: .seconds(600)) && standing.obstacle == .held)
+        #expect(refusal.batchNotBefore == start.boot + .seconds(901))
+        #expect(did(refuse(&standing, after: 901)).news == nil, "it is said once")
+    }
+
+    @Test("without a recent acknowledgement, and where the refusal cannot pass, it is held at once")
+    func impatience() {
+        for (isPatient, isTrusted) in [(true, false), (false, true)] {
+            var standing = Standing()
+            let refusal = refuse(&standing, isPatient: isPatient, isTrusted: isTrusted, after: 0)
+            #expect(refusal.news == .held(probeIn: .seconds(600)) && standing.obstacle == .held)
+            #expect(standing.failuresInARow == 0)
+        }
+    }
+
     @Test("a hold's probe is before the breaker's; a breaker without probes gets none")
     func probes() {
         var standing = Standing()

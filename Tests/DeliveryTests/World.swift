@@ -190,14 +190,17 @@ struct World {
                     } ?? .none
             }
             if summariesOvertake { input(.lanes(store.lanes)) }
-            input(.leased(id, result, apps: apps(of: result)))
+            let lane = result == .failed ? nil : store.summary(request.destination, request.priority)
+            input(.leased(id, result, apps: apps(of: result), lane: lane))
             publish()
         case .leaseAgain(let id, let batch):
             var result = LeaseResult.failed
             if !storeFails(&self) {
                 result = store.lease(batch, for: id.destination).map { .batch($0, mayBeTaken: true) } ?? .none
             }
-            input(.leased(id, result, apps: apps(of: result)))
+            var lane: LaneSummary?
+            if case .batch(let header, _) = result { lane = store.summary(id.destination, header.priority) }
+            input(.leased(id, result, apps: apps(of: result), lane: lane))
             publish()
         case .release(let batch):
             store.leased.remove(batch)

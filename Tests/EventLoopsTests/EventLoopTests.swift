@@ -120,6 +120,27 @@ struct EventLoopTests {
         }
     }
 
+    @Test("a gathering loop's closures for another loop start at the end of its round, with its tasks")
+    func gathersClosures() async throws {
+        try await withLoop { loop in
+            try await withLoop { other in
+                let asking = Resident(on: loop)
+                await asking.gather()
+                let began = Atomic(false)
+                let wasEarly: Bool = await withCheckedContinuation { continuation in
+                    // The other loop sleeps before it is given the closure.
+                    loop.after(.milliseconds(50)) {
+                        other.post { began.store(true, ordering: .releasing) }
+                        usleep(50_000)
+                        continuation.resume(returning: began.load(ordering: .acquiring))
+                    }
+                }
+                #expect(!wasEarly)
+                while !began.load(ordering: .acquiring) { try await Task.sleep(for: .milliseconds(1)) }
+            }
+        }
+    }
+
     @Test("an actor on a loop runs on the loop's thread")
     func actorsRunOnTheirLoop() async throws {
         try await withLoop { loop in

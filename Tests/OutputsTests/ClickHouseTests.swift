@@ -110,9 +110,11 @@ struct ClickHouseTests {
         let stage = try await Stage()
         try await stage.make("events")
         let insert = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow"
-        #expect(await (try stage.output(insert + "&async_insert=1")).insertsAsynchronously())
-        #expect(await !(try stage.output(insert + "&async_insert=0")).insertsAsynchronously())
-        #expect(await !(try stage.output("SELECT%201&async_insert=1")).insertsAsynchronously())
+        #expect(await (try stage.output(insert + "&async_insert=1")).insertsAsynchronously() == true)
+        #expect(await (try stage.output(insert + "&async_insert=0")).insertsAsynchronously() == false)
+        #expect(await (try stage.output("SELECT%201&async_insert=1")).insertsAsynchronously() == false)
+        let stranger = try stage.output(password: "wrong")
+        #expect(await stranger.insertsAsynchronously() == nil, "the server does not tell")
         let standard = try await stage.query("SELECT toString(getSetting('async_insert'))")
         #expect(
             await (try stage.output()).insertsAsynchronously() == (standard != "0\n" && standard != "false\n")

@@ -21,10 +21,30 @@ struct OAuth2Tests {
         let server: PythonServer
         let time = ManualTime()
 
-        init() async throws {
+        /// The private key of the account `agent@test`; with `.json` behind it as Google hands it out.
+        var keyFile: String { "\(bench.directory.path)/account" }
+
+        init(hasAccount: Bool = false) async throws {
             bench = try Bench()
             let file = "\(bench.directory.path)/oauth-port"
-            server = try await PythonServer("oauth_server.py", [file], portFile: file)
+            let key = hasAccount ? ["\(bench.directory.path)/account"] : []
+            server = try await PythonServer("oauth_server.py", [file] + key, portFile: file)
+        }
+
+        /// An output with the JWT bearer grant, whose assertions say the real time.
+        func output(privateKey: String, _ change: (inout OAuth2Settings) -> Void = { _ in }) throws
+            -> HTTPOutput
+        {
+            var options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/events")
+            options.settings.oauth2.grant = .jwtBearer
+            options.settings.oauth2.tokenURL = EndpointURL("http://127.0.0.1:\(server.port)/token")
+            options.settings.oauth2.scope = "events.write"
+            options.settings.oauth2.subject = "somebody \"else\""
+            options.settings.oauth2.privateKey.file = privateKey
+            change(&options.settings.oauth2)
+            return try HTTPOutput(
+                "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log),
+                time: SystemTime())
         }
 
         func output(secretFile: String? = nil) throws -> HTTPOutput {
@@ -178,6 +198,56 @@ struct OAuth2Tests {
         #expect(await output.send(try Sample.batch(1)) == .acknowledged)
         let logged = room.bench.log.messages.map { "\($0)" }.joined()
         #expect(!logged.contains("wrong") && !logged.contains("with+signs"))
+    }
+
+    @Test("an account's key signs an assertion for a token: from the file of Google, or as PEM with settings")
+    func assertion() async throws {
+        let room = try await Room(hasAccount: true)
+        let google = try room.output(privateKey: "\(room.keyFile).json")
+        for number: UInt64 in 1...3 {
+            #expect(await google.send(try Sample.batch(1, number: number)) == .acknowledged)
+        }
+        #expect(try await room.count("/token") == 1)
+        let plain = try room.output(privateKey: room.keyFile) {
+            $0.issuer = "agent@test"
+            $0.keyID = "key 1"
+        }
+        #expect(await plain.send(try Sample.batch(1, number: 4)) == .acknowledged)
+        try await room.steer("revoke")
+        #expect(retried(await plain.send(try Sample.batch(1, number: 5)))?.status == 401)
+        #expect(await plain.send(try Sample.batch(1, number: 5)) == .acknowledged)
+    }
+
+    @Test("an assertion that the token endpoint refuses holds the destination, and says so without the key")
+    func refusedAssertion() async throws {
+        let room = try await Room(hasAccount: true)
+        let output = try room.output(privateKey: "\(room.keyFile).json") { $0.audience = "https://another" }
+        let failure = held(await output.send(try Sample.batch(1)))
+        #expect(failure?.message.contains("the token endpoint answered 400 invalid_grant") == true)
+        #expect(await output.probe() != nil, "check --connect sees it")
+    }
+
+    @Test("a key that cannot sign is refused before anything is sent; a bad new one leaves the old in use")
+    func badKeys() async throws {
+        let room = try await Room(hasAccount: true)
+        let file = "\(room.bench.directory.path)/key"
+        let small = try String(contentsOfFile: "\(room.keyFile).small", encoding: .utf8)
+        for (text, complaint) in [
+            ("{\"private_key\": \"x\"}", "set oauth2.issuer"),
+            ("{\"private_key\": \"x\", \"client_email\": \"a\"}", "has no RSA key in PEM"),
+            (small, "fewer than the 2048 bits"),
+        ] {
+            try PrivateFile.replace(file, with: text)
+            #expect {
+                try room.output(privateKey: file) { $0.issuer = text == small ? "a" : nil }
+            } throws: { "\($0)".contains(complaint) }
+        }
+        let good = try String(contentsOfFile: "\(room.keyFile).json", encoding: .utf8)
+        try PrivateFile.replace(file, with: good)
+        let output = try room.output(privateKey: file)
+        try PrivateFile.replace(file, with: "nonsense")
+        try await Task.sleep(for: .milliseconds(1_100))
+        #expect(await output.send(try Sample.batch(1)) == .acknowledged)
     }
 
     /// An output to a receiver that nobody asks, with that token endpoint.

@@ -1,6 +1,7 @@
 import EventLoops
 import Model
 import Receiver
+import Synchronization
 import TestKit
 import Testing
 
@@ -68,6 +69,78 @@ struct RequestTemplateTests {
             request.split(separator: "\r\n").first { $0.hasPrefix("Idempotency-Key: ") }
         }
         #expect(key(shop) != key(web) && key(shop) == key(seen.all[2]) && key(web) == key(seen.all[3]))
+    }
+
+    /// Azure's Put Blob as its reference has it: what the request must say, and the blobs by their paths.
+    private final class Container: Sendable {
+        private let state = Mutex<(blobs: [String: [String]], requests: Int)>(([:], 0))
+
+        var blobs: [String: [String]] { state.withLock { $0.blobs } }
+
+        /// The status of an answer; the first one is lost after the blob was stored.
+        func answer(_ head: String, _ body: [UInt8]) -> String? {
+            let lines = head.split(separator: "\r\n").map { String($0) }
+            let words = lines[0].split(separator: " ")
+            let target = words[1].split(separator: "?", maxSplits: 1)
+            let headers = lines.dropFirst().map { $0.lowercased() }
+            guard words[0] == "PUT" else { return "405 Method Not Allowed" }
+            guard headers.contains("x-ms-blob-type: blockblob"),
+                headers.contains("content-length: \(body.count)")
+            else { return "400 Bad Request" }
+            guard target.count == 2, target[1] == "sv=2024-11-04&sp=cw&sig=a%2Bb%3D" else {
+                return "403 Forbidden"
+            }
+            return state.withLock { state in
+                state.requests += 1
+                state.blobs[String(target[0])] = String(decoding: body, as: UTF8.self).split(separator: "\n")
+                    .map {
+                        String($0)
+                    }
+                return state.requests == 1 ? nil : "201 Created"
+            }
+        }
+    }
+
+    @Test("Azure: blobs of a batch have addresses of their own, equal at every attempt, and none is doubled")
+    func blobs() async throws {
+        let bench = try Bench()
+        let container = Container()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, body) = connection.request() {
+                guard let status = container.answer(head, body) else { return }
+                connection.write("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        let file = "\(bench.directory.path)/sas"
+        try PrivateFile.replace(file, with: "?sv=2024-11-04&sp=cw&sig=a%2Bb%3D\n")
+        var body = BodySettings()
+        body.event = try BodyTemplate("{{event}}")
+        body.separator = "\n"
+        body.method = .put
+        let settings = body
+        func output(_ path: String) throws -> HTTPOutput {
+            try bench.output(to: peer.url + path, format: TemplateEncoder(settings)) {
+                $0.format = .template
+                $0.body = settings
+                $0.compression = .none
+                $0.headers = ["x-ms-blob-type": Secret("BlockBlob")]
+                $0.token.file = file
+                $0.tokenIn = .query
+            }
+        }
+        let plain = try output("events/{batch_id}.jsonl")
+        #expect(retried(await plain.send(batch())) != nil, "the first answer is lost")
+        #expect(await plain.send(batch()) == .acknowledged)
+        let id = batch().header.id
+        #expect(container.blobs.mapValues(\.count) == ["/events/\(id).jsonl": 3])
+        let byTeam = try output("teams/{member:team}/{batch_id}.jsonl")
+        for _ in 1...2 { #expect(await byTeam.send(batch()) == .acknowledged) }
+        let names = container.blobs.keys.sorted().dropFirst()
+        try #require(names.count == 2, "\(names)")
+        #expect(names[1].hasPrefix("/teams/x/\(id)-0-2-") && names[1].hasSuffix(".jsonl"))
+        #expect(names[2] == "/teams/y/\(id)-1-1.jsonl")
+        #expect(container.blobs.values.map(\.count).sorted() == [1, 2, 3])
     }
 
     @Test("a batch of one tenant is one request under the batch's id")

@@ -231,7 +231,7 @@ struct TemplateTests {
                     case .topic: name.isKafkaTopic && !name.contains(".")
                     case .subject: name.isNATSSubject && name.split(separator: ".").count == 4
                     case .label: name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
-                    case .request:
+                    case .request, .address:
                         name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#&%".utf8.contains($0) }
                     case .key:
                         name.split(separator: "/", omittingEmptySubsequences: false).count == 5

@@ -288,6 +288,36 @@ struct QueueStoreTests {
         #expect(closed.batches.isEmpty && (closed.failure as? QueueError)?.code == .closed)
     }
 
+    @Test("each answer to a lease brings the lane as it leaves it, newer than all before it")
+    func answersCarryRevisions() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        func published() -> LaneSummary? { store.snapshot.lane("main", .normal)?.summary }
+        #expect((published()?.revision ?? 0) > 0)
+        _ = try await store.store(maker.commit(20, full: true))
+        _ = try await store.store(maker.commit(7))
+        let before = try #require(published())
+        // A full chunk as it is stored, events that a transaction joins, nothing, and a batch by its id.
+        let whole = await store.leaseNext(request(events: 20), count: 1)
+        let formed = await store.leaseNext(request(events: 20), count: 1)
+        let none = await store.leaseNext(request(events: 20), count: 1)
+        let batch = try #require(whole.batches.first).header.id
+        await store.release(batch)
+        let again = await store.leaseAgain(batch, for: "main")
+        let lanes = try [whole, formed, none, again].map { try #require($0.lane) }
+        #expect(before.waitingEvents == 27 && lanes.map(\.waitingEvents) == [7, 0, 0, 0])
+        #expect(lanes.map(\.batchedEvents) == [20, 27, 27, 27] && lanes.map(\.freeBatches) == [0, 0, 0, 0])
+        let revisions = [before.revision] + lanes.map(\.revision)
+        #expect(none.batches.isEmpty && revisions == revisions.sorted())
+        #expect(Set(revisions.prefix(3)).count == 3 && lanes[2].revision < lanes[3].revision)
+        // What is published later is no older.
+        #expect(try #require(published()).revision >= lanes[2].revision)
+        let missing = await store.leaseAgain(batch, for: "main")
+        #expect(missing.batches.isEmpty && missing.failure == nil)
+        await store.close()
+    }
+
     @Test("requests that arrive while a transaction forms a batch share it, and each gets a different batch")
     func requestsShareTransaction() async throws {
         let fixture = try QueueFixture()

@@ -242,6 +242,16 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
+    /// Whether inserts are asynchronous, which would make the batch's id useless; nil if the server does not
+    /// tell.
+    private func insertsAsynchronously(_ destination: DestinationSettings) throws -> Bool? {
+        guard destination.batchIDParameter == "insert_deduplication_token" else { return false }
+        return try ask(destination) { output in
+            guard let output = output as? HTTPOutput else { return false }
+            return await output.insertsAsynchronously()
+        }
+    }
+
     /// Compares the table's columns with the members that each event has.
     private func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
         let members =
@@ -250,16 +260,20 @@ public struct StartupRehearsal: Sendable {
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
-            if destination.batchIDParameter == "insert_deduplication_token",
-                try ask(destination, { await ($0 as? HTTPOutput)?.insertsAsynchronously() }) == true
-            {
+            let isAsynchronous = try insertsAsynchronously(destination)
+            if isAsynchronous == true {
                 return (
                     "inserts are asynchronous and ignore the token: repeats would be stored twice; add"
                         + " async_insert=0 to the url", true
                 )
             }
             switch try ask(destination, { await ($0 as? HTTPOutput)?.compareTable(with: members) }) {
-            case nil, .notClickHouse, .columns(_, [], _): return nil
+            case nil, .notClickHouse, .columns(_, [], _):
+                guard isAsynchronous == nil else { return nil }
+                return (
+                    "the server does not say whether inserts are asynchronous, which would ignore the token;"
+                        + " add async_insert=0 to the url", false
+                )
             case .failed(let failure): return ("its table cannot be checked: \(failure.message)", false)
             case .columns(let table, let missing, let isRefused):
                 let names = missing.joined(separator: ", ")

@@ -29,7 +29,7 @@ extension DestinationMachine {
         }
         if attempt.isForgotten {
             attempts.end(number)
-            effects.append(.release(batch.header.id))
+            emit(.release(batch.header.id))
             return
         }
         switch outcome {
@@ -39,7 +39,7 @@ extension DestinationMachine {
         case .acknowledgedWithLoss(let rejected, let failure):
             counters.unnamedRejections += rejected
             counters.lastUnnamedRejection = failure
-            effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
+            emit(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
             acknowledge(batch, answer)
             return judgeUnproven(at: now)
         case .partial(let rejected, let retry):
@@ -115,7 +115,7 @@ extension DestinationMachine {
         let app = batch.app ?? answer.app
         let isFirst = learn { $0.noteAccepted(events, of: batch, app: app, at: now) }
         if isFirst {
-            effects.append(.persist(SwitchName.acknowledged(name), options.fingerprint))
+            emit(.persist(SwitchName.acknowledged(name), options.fingerprint))
         }
         // Only an attempt that began after the hold (a probe) proves that its cause is gone. Before the first
         // acknowledgement with these settings, any good answer proves that they are right.
@@ -125,7 +125,7 @@ extension DestinationMachine {
         let failures = standing.recover()
         if failures > 0 {
             if breaker == nil {
-                effects.append(.note(name, .recovered(failures: failures)))
+                emit(.note(name, .recovered(failures: failures)))
             }
             // Batches that waited for the next acknowledgement are sent now. Otherwise the oldest events of
             // an outage would arrive up to 20 minutes after newer ones.
@@ -138,7 +138,7 @@ extension DestinationMachine {
         for deadline in options.deadlines {
             let before = deadline.lateBefore(at: now.wall)
             guard batch.header.firstEventTime < before else { continue }
-            effects.append(.countLate(attemptID(answer.number), deadline, before: before, atMost: events))
+            emit(.countLate(attemptID(answer.number), deadline, before: before, atMost: events))
         }
     }
 
@@ -209,7 +209,7 @@ extension DestinationMachine {
             if first.kind != .local {
                 answered(isProbe: answer.isProbe, at: answer.now)
             }
-            effects.append(.note(name, .deadLettered(batch.header.id, events: dead.count, first)))
+            emit(.note(name, .deadLettered(batch.header.id, events: dead.count, first)))
         }
         settle(answer.number, Settlement(batch, partial.fates), children: children)
         return nil
@@ -273,7 +273,7 @@ extension DestinationMachine {
             batch.notBefore = now.boot + wait
             counters.retries += 1
             pauseStarts(at: now)
-            effects.append(
+            emit(
                 .note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
         } else if othersWentThrough, options.order != .promised {
             // If 1,000 batches fail alone, the cause is not in the batches; and each of them is kept in
@@ -284,7 +284,7 @@ extension DestinationMachine {
             batch.aside = .fails
             batch.failures = 0
             batch.notBefore = later
-            effects.append(
+            emit(
                 .note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: nil)))
         } else {
             batch.failures = 0
@@ -309,7 +309,7 @@ extension DestinationMachine {
         let wait = options.whenExhausted == .probe ? probeWait() : nil
         standing.openBreaker(nextProbe: wait.map { now.boot + $0 }, at: now.wall)
         kept.updateAll { $0.reset(at: now.boot) }
-        effects.append(.note(name, .breakerOpened(failure, probeIn: wait)))
+        emit(.note(name, .breakerOpened(failure, probeIn: wait)))
     }
 
     /// A probe failed: the next one is sent after the probe interval, or sooner while the failure may be
@@ -329,8 +329,8 @@ extension DestinationMachine {
         let asked = min(max(wait, .seconds(1)), .seconds(86_400))
         let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
         guard standing.waitAsTold(until: until, at: now) else { return }
-        effects.append(.persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
-        effects.append(.note(name, .retryAfter(until - now.boot, failure)))
+        emit(.persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
+        emit(.note(name, .retryAfter(until - now.boot, failure)))
     }
 
     // MARK: Answers about the destination
@@ -347,29 +347,23 @@ extension DestinationMachine {
     ) {
         batch.history.holds += 1
         batch.note(failure, at: now.boot)
-        let before = hold
-        guard before == nil || isProbe else {
-            batch.notBefore = batch.history.holds > 1 ? before?.nextProbe ?? now.boot : now.boot
-            return
+        let options = options
+        let fresh = freshPatience(at: now.boot)
+        var random = random
+        let refusal = standing.refuse(
+            failure, isAgain: batch.history.holds > 1, isProbe: isProbe, isPatient: isPatient, fresh: fresh,
+            probeWait: { options.retry.shortened(options.probeInterval, using: &random) }, at: now)
+        self.random = random
+        batch.notBefore = refusal.batchNotBefore
+        if refusal.isHold {
+            askOthers(at: now)
         }
-        var patience = isPatient ? before.map(\.patience) ?? freshPatience(at: now.boot) : nil
-        let isSoon = patience?.refuse(at: now.boot)
-        let wait = isSoon.map { $0 - now.boot } ?? probeWait()
-        // The second refusal of the same batch: it may be this batch alone. Let the others go first, so that
-        // it does not hold them up again.
-        batch.notBefore = batch.history.holds > 1 ? now.boot + wait : now.boot
-        standing.hold(
-            Standing.Hold(
-                failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait,
-                patience: isSoon == nil ? nil : patience))
-        askOthers(at: now)
-        if let patience, isSoon != nil {
+        switch refusal.news {
+        case .retry(let number, let wait):
             counters.retries += 1
-            _ = standing.countFailure()
-            effects.append(
-                .note(name, .failed(batch.header.id, failure, attempt: patience.refusals, retryIn: wait)))
-        } else if before == nil || before?.patience != nil {
-            effects.append(.note(name, .held(failure, probeIn: wait)))
+            emit(.note(name, .failed(batch.header.id, failure, attempt: number, retryIn: wait)))
+        case .held(let wait): emit(.note(name, .held(failure, probeIn: wait)))
+        case nil: break
         }
     }
 
@@ -503,7 +497,7 @@ extension DestinationMachine {
             else { continue }
             guard !attempt.isForgotten else {
                 attempts.end(number)
-                effects.append(.release(unproven.batch.header.id))
+                emit(.release(unproven.batch.header.id))
                 continue
             }
             giveBack(unproven.batch, number)
@@ -541,23 +535,13 @@ extension DestinationMachine {
         if !batch.isSetAside, failure.kind != .local {
             blame.noteRefused(batch.header.events, app: batch.app)
         }
-        effects.append(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
+        emit(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
         settle(number, Settlement(batch, Array(repeating: .deadLetter(failure), count: batch.header.events)))
     }
 
-    /// Number of the piece for each event of a rejected batch. Pieces hold events of one app; with an order
-    /// they are runs of neighbours.
+    /// Number of the piece for each event of a rejected batch; see `Blame.pieces`.
     private func cut(_ batch: TrackedBatch, _ answer: Answer) -> [Int] {
-        let isFree = options.order == .free
-        let events = batch.header.events
-        // A small batch of an earlier run is most likely a piece: its events were refused together before.
-        let isPiece = !batch.place.isWhole || batch.mayBeTaken && events <= Cut.smallPiece
-        let pieces = Cut.pieces(
-            of: events, apps: isFree ? answer.apps : [], isPiece: isPiece,
-            hopeless: Set(answer.apps).filter { blame.isHopeless($0) }
-        ) { blame.share(of: isFree ? $0 ?? answer.app : nil) }
-        // One piece with all events would be the same request again.
-        return Set(pieces).count > 1 ? pieces : halves(batch, answer)
+        blame.pieces(of: batch, apps: answer.apps, isFree: options.order == .free)
     }
 
     /// Number of the half, 0 or 1, for each event of a batch; see `Cut.halves`.
@@ -592,7 +576,7 @@ extension DestinationMachine {
         if isSampled, let last = children.indices.last {
             setAside(&children[last], events: events - 1, failure, at: now)
         }
-        effects.append(.note(name, .split(batch.header.id, events: events, into: children.count, failure)))
+        emit(.note(name, .split(batch.header.id, events: events, into: children.count, failure)))
         settle(answer.number, Settlement(batch, pieces.map { .again(group: $0) }), children: children)
     }
 }
@@ -632,15 +616,12 @@ extension DestinationMachine {
         }
         guard isOver, !doubt.isAnnounced else { return }
         standing.updateDoubt { $0.announce() }
-        effects.append(.note(name, .held(failure, probeIn: wait)))
+        emit(.note(name, .held(failure, probeIn: wait)))
     }
 
     /// Whether anything is left that was not tried in a doubt.
     private func hasUntried(since began: BootInstant) -> Bool {
-        Untried(
-            backlog: backlog, kept: kept, lane: hold?.doubt?.lane, prefersPieces: turns.prefersPieces,
-            isTroubled: standing.trouble != nil
-        ).isLeft(since: began)
+        Untried(backlog, kept, standing, turns).isLeft(since: began)
     }
 
     /// Sets aside a rejected batch that may not be given up, because too many of its app's events were
@@ -664,7 +645,7 @@ extension DestinationMachine {
         if events == 1 {
             blame.noteRefused(events, app: batch.app)
         }
-        effects.append(.note(name, .setAside(batch.header.id, events: events, failure, app: batch.app)))
+        emit(.note(name, .setAside(batch.header.id, events: events, failure, app: batch.app)))
     }
 }
 
@@ -707,17 +688,9 @@ extension DestinationMachine {
     /// - Returns: whether the batch was parted.
     mutating func part(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure?) -> Bool {
         guard asksApps, answer.apps.count == batch.header.events, batch.maySplit(after: failure),
-            let why = failure ?? standing.lastFailure?.failure, !why.saysOverload
+            let why = failure ?? standing.lastFailure?.failure, !why.saysOverload,
+            let pieces = blame.parted(answer.apps, isFailing: isFailing)
         else { return false }
-        let asked = blame.asked
-        let most = Blame.mostAsked - (isFailing ? asked.count : 0)
-        // One event of each app not tried yet or, if others are accepted, all events of each suspected app;
-        // the rest stays together.
-        let isFailing = isFailing
-        let pieces = Cut.parted(answer.apps, atMost: most, isSampled: isFailing) { app in
-            isFailing ? !asked.contains(app) : blame.suspect(app) != nil
-        }
-        guard Set(pieces).count > 1 else { return false }
         if failure == nil {
             attempts.update(answer.number) { $0.send(batch) }
         }

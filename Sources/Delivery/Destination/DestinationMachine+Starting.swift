@@ -29,13 +29,13 @@ extension DestinationMachine {
     /// Ends all waits that are over.
     private mutating func passTime(at now: Moment) {
         if standing.passTime(at: now.boot) {
-            effects.append(.persist(SwitchName.retryAfter(name), nil))
+            emit(.persist(SwitchName.retryAfter(name), nil))
         }
         blame.forgetSuspects(olderThan: options.probeInterval, at: now.boot)
         returnUnproven(at: now.boot)
         turns.passTime()
         for priority in Priority.inOrder {
-            views[priority].passTime(at: now.boot, isAsked: attempts.counts.leasing[priority] > 0)
+            views[priority].passTime(at: now.boot)
         }
     }
 
@@ -44,7 +44,7 @@ extension DestinationMachine {
         for number in attempts.numbers(where: { $0.settleAgainAt.map { $0 <= now.boot } ?? false }) {
             attempts.update(number) { $0.tell(again: nil) }
             guard let settlement = attempts.look(number, { $0.settlement }) else { continue }
-            effects.append(.settle(attemptID(number), settlement))
+            emit(.settle(attemptID(number), settlement))
         }
     }
 
@@ -56,7 +56,7 @@ extension DestinationMachine {
                 views[priority].letNoneGo()
                 continue
             }
-            if !views[priority].isAheadOfSummary, let risk = backlog.atRisk(priority), risk <= now.wall {
+            if let risk = backlog.atRisk(priority), risk <= now.wall {
                 // One batch only: the next summary shows whether more events are at risk.
                 views[priority].letGo(1)
             }
@@ -87,7 +87,7 @@ extension DestinationMachine {
             if isProbe {
                 pushing.usedProbe()
             }
-            effects.append(.leaseAgain(id, batchID))
+            emit(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
             turns.begun(isPiece: takesFree && backlog.suspectsFree)
             beginNext(priority, takesFree: takesFree, isProbe: isProbe, gate, at: now)
@@ -129,7 +129,7 @@ extension DestinationMachine {
         var request = chooser(gate, at: now).request(priority, atMost: most, takesFree: takesFree)
         request.notOf.formUnion(notOf)
         request.isNewest = isNewest
-        effects.append(.leaseNext(id, request))
+        emit(.leaseNext(id, request))
         if !takesFree, turns.looks(at: now.boot) {
             turns.endLook()
         }
@@ -188,7 +188,7 @@ extension DestinationMachine {
     /// Gives back one batch that was leased ahead.
     mutating func returnReady(_ number: UInt64) {
         guard let batch = attempts.look(number, { $0.batch }) else { return }
-        effects.append(.cut(attemptID(number)))
+        emit(.cut(attemptID(number)))
         giveBack(batch, number)
     }
 
@@ -208,7 +208,7 @@ extension DestinationMachine {
             guard backlog.available(priority) >= options.mostEvents, backlog.isDue(priority, gate, pushing)
             else { return }
             let id = begin(Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false))
-            effects.append(.leaseNext(id, chooser(gate, at: now).request(priority)))
+            emit(.leaseNext(id, chooser(gate, at: now).request(priority)))
         }
     }
 }
@@ -216,17 +216,15 @@ extension DestinationMachine {
 // From the queue and back to it: leases, releases, settlements.
 extension DestinationMachine {
     /// The queue has answered a request.
+    ///
+    /// - Parameter revision: that of the lane when the queue had looked; nil if it did not say.
     mutating func leased(
-        _ number: UInt64, _ result: LeaseResult, _ apps: [String], _ gate: Gate, at now: Moment
+        _ number: UInt64, _ result: LeaseResult, _ apps: [String], _ revision: Int?, _ gate: Gate,
+        at now: Moment
     ) {
-        // Count every lease, even if its attempt is gone: the queue's own count, with which this one is
-        // compared, includes it.
-        if case .batch(let header, _) = result {
-            views[header.priority].noteLease(events: header.events)
-        }
         guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
             if case .batch(let header, _) = result {
-                effects.append(.release(header.id))
+                emit(.release(header.id))
             }
             return
         }
@@ -249,20 +247,20 @@ extension DestinationMachine {
                     standing.setHoldProbe(to: now.boot + Doubt.step)
                 }
                 if attempt.wishedBatch == nil {
-                    noteEmpty(attempt.priority, at: now)
+                    noteEmpty(attempt.priority, revision, at: now)
                 }
             }
         case .batch(let header, let mayBeTaken):
             var batch = TrackedBatch(header: header, notBefore: now.boot)
             batch.mayBeTaken = mayBeTaken
-            take(batch, apps, for: number, attempt, wish, gate, at: now)
+            batch.history.isOfEarlierRun = mayBeTaken
+            take(batch, apps, for: number, attempt, wish, revision, gate, at: now)
         }
     }
 
-    /// The queue had nothing to give. That ends a lane's part in a push the second time; once, the summary
-    /// may just have been old.
-    private mutating func noteEmpty(_ priority: Priority, at now: Moment) {
-        guard views[priority].noteEmpty(at: now.boot) else { return }
+    /// The queue had nothing to give, which ends a lane's part in a push, unless there is more by now.
+    private mutating func noteEmpty(_ priority: Priority, _ revision: Int?, at now: Moment) {
+        guard views[priority].noteEmpty(revision: revision, at: now.boot) else { return }
         pushing.foundNothing(priority)
     }
 
@@ -270,19 +268,19 @@ extension DestinationMachine {
     /// changed since the request.
     private mutating func take(
         _ new: TrackedBatch, _ apps: [String], for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish,
-        _ gate: Gate, at now: Moment
+        _ revision: Int?, _ gate: Gate, at now: Moment
     ) {
         let header = new.header
         guard !attempt.isForgotten else {
             attempts.end(number)
-            effects.append(.release(header.id))
+            emit(.release(header.id))
             return
         }
         standing.noteStoreAnswer()
         guard let mine = recognise(new, for: number, wish, at: now) else { return }
-        views[attempt.priority].noteBatch(events: header.events, isNew: attempt.awaitsNewBatch, at: now.boot)
         if attempt.awaitsNewBatch {
-            pushing.got(header.events, attempt.priority)
+            views[attempt.priority].noteBatch(events: header.events, revision: revision)
+            pushing.got(header.events, attempt.priority, revision: revision)
         }
         var batch = mine
         // The state that allowed the attempt to begin may have changed while the queue was asked.
@@ -308,7 +306,7 @@ extension DestinationMachine {
             turns.charge((batch.header.events - 1) / most, at: now.boot)
         }
         counters.noteSent(batch.header.events)
-        effects.append(.send(attemptID(number)))
+        emit(.send(attemptID(number)))
     }
 
     /// The remembered state of a leased batch; otherwise a new state.
@@ -324,7 +322,7 @@ extension DestinationMachine {
         if let known = kept[header.id] {
             guard known.notBefore <= now.boot, !known.isSetAside else {
                 attempts.end(number)
-                effects.append(.release(header.id))
+                emit(.release(header.id))
                 return nil
             }
             kept.remove(header.id)
@@ -345,7 +343,7 @@ extension DestinationMachine {
     mutating func giveBack(_ batch: TrackedBatch, _ number: UInt64) {
         attempts.end(number)
         kept.keep(batch)
-        effects.append(.release(batch.header.id))
+        emit(.release(batch.header.id))
     }
 
     /// Tells the queue how a batch ended. Its place is free at once; if the settlement makes other batches,
@@ -355,7 +353,7 @@ extension DestinationMachine {
     ///   their groups.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = []) {
         attempts.update(number) { $0.settle(settlement, children) }
-        effects.append(.settle(attemptID(number), settlement))
+        emit(.settle(attemptID(number), settlement))
     }
 
     /// The queue has stored how a batch ended, or failed to (nil); then the settlement is sent again later.
@@ -392,7 +390,7 @@ extension DestinationMachine {
         for number in attempts.numbers(where: { !$0.isBeingTold }) {
             guard let attempt = attempts.end(number) else { continue }
             if attempt.isLeased {
-                effects.append(.cut(attemptID(number)))
+                emit(.cut(attemptID(number)))
             }
             if var batch = attempt.batch {
                 if attempt.isSending {
@@ -400,7 +398,7 @@ extension DestinationMachine {
                 }
                 kept.keep(batch)
                 if attempt.isLeased {
-                    effects.append(.release(batch.header.id))
+                    emit(.release(batch.header.id))
                 }
             }
         }

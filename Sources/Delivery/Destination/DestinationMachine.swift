@@ -33,8 +33,8 @@ struct DestinationMachine: Sendable {
     /// Source of all jitter, seeded once, so that a test can repeat a run.
     var random: RepeatableRandom
 
-    /// Effects in order; `DeliveryMachine.advance` collects them.
-    var effects: [DeliveryEffect] = []
+    /// Effects in order that `moveEffects` has not handed over yet.
+    private var effects: [DeliveryEffect] = []
 
     /// A machine that has sent nothing yet.
     ///
@@ -87,16 +87,25 @@ struct DestinationMachine: Sendable {
 
     /// The queue has published new summaries.
     mutating func update(_ new: Lanes, at now: Moment) {
-        let hasNew = Priority.inOrder.contains { new[$0].waitingEvents > lanes[$0].waitingEvents }
-        for priority in Priority.inOrder {
-            if new[priority].withdrawn != lanes[priority].withdrawn {
-                // A command took events out of the queue. Which of the batches given back are left, only the
-                // queue knows: forget them, and it hands them out again as after a restart.
-                kept.removeAll { $0.priority == priority }
-            }
-            views[priority].show(new[priority], at: now)
+        for priority in Priority.inOrder { show(new[priority], priority, at: now) }
+    }
+
+    /// An answer to a lease has brought a summary of the attempt's lane.
+    mutating func show(_ new: LaneSummary?, to number: UInt64, at now: Moment) {
+        guard let new, let priority = attempts.look(number, { $0.priority }) else { return }
+        show(new, priority, at: now)
+    }
+
+    /// A lane's summary, from the queue's snapshot or from an answer; an old one changes nothing.
+    private mutating func show(_ new: LaneSummary, _ priority: Priority, at now: Moment) {
+        let old = views[priority].summary
+        guard views[priority].show(new, at: now) else { return }
+        if new.withdrawn != old.withdrawn {
+            // A command took events out of the queue. Which of the batches given back are left, only the
+            // queue knows: forget them, and it hands them out again as after a restart.
+            kept.removeAll { $0.priority == priority }
         }
-        if hasNew {
+        if new.waitingEvents > old.waitingEvents {
             offerNew(at: now)
         }
     }
@@ -152,7 +161,7 @@ struct DestinationMachine: Sendable {
     /// Whether a route leads to the destination. A new route also ends the waits after failures.
     mutating func setRoute(_ isPresent: Bool, at now: Moment) {
         guard standing.setRoute(isPresent) else { return }
-        effects.append(.note(name, isPresent ? .online : .offline))
+        emit(.note(name, isPresent ? .online : .offline))
         if isPresent {
             resetRetries(at: now)
         }
@@ -212,6 +221,15 @@ struct DestinationMachine: Sendable {
 
     // MARK: Small steps
 
+    /// Adds an effect.
+    mutating func emit(_ effect: DeliveryEffect) { effects.append(effect) }
+
+    /// Adds the effects since the last call to a list, in order.
+    mutating func moveEffects(to all: inout [DeliveryEffect]) {
+        all += effects
+        effects.removeAll(keepingCapacity: true)
+    }
+
     /// Wait before the next probe, with jitter.
     mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
 
@@ -230,14 +248,14 @@ struct DestinationMachine: Sendable {
             kept.updateAll(where: \.isOpenlyRejected) { $0.notBefore = now }
         }
         if lifted.isAnnounced {
-            effects.append(.note(name, .holdLifted))
+            emit(.note(name, .holdLifted))
         }
     }
 
     /// Ends a wait that the destination asked for, also for the next start.
     mutating func endRetryAfter() {
         if standing.endRetryAfter() {
-            effects.append(.persist(SwitchName.retryAfter(name), nil))
+            emit(.persist(SwitchName.retryAfter(name), nil))
         }
     }
 
@@ -248,7 +266,7 @@ struct DestinationMachine: Sendable {
         guard blame.ceiling != before else { return result }
         let kept = blame.ceiling?.kept(fingerprint: options.fingerprint)
         if kept != before?.kept(fingerprint: options.fingerprint) {
-            effects.append(.persist(SwitchName.ceiling(name), kept))
+            emit(.persist(SwitchName.ceiling(name), kept))
         }
         return result
     }
@@ -258,7 +276,7 @@ struct DestinationMachine: Sendable {
     mutating func closeBreaker(at now: Moment) {
         guard standing.closeBreaker() else { return }
         kept.updateAll { $0.reset(at: now.boot) }
-        effects.append(.note(name, .breakerClosed))
+        emit(.note(name, .breakerClosed))
     }
 
     /// A call of the queue failed; returns when the queue may be asked again. Failures before that time are
@@ -267,7 +285,7 @@ struct DestinationMachine: Sendable {
         counters.storeFailures += 1
         let failure = standing.noteStoreFailure(at: now.boot)
         if let wait = failure.wait {
-            effects.append(.note(name, .storeFailed(again: wait)))
+            emit(.note(name, .storeFailed(again: wait)))
         }
         return failure.again
     }
@@ -296,7 +314,10 @@ extension DestinationMachine {
         let free = PerPriority(critical: backlog.freeToTake(.critical), normal: backlog.freeToTake(.normal))
         pushing.begin(
             Push(
-                everything: everything || pushing.isEverything, events: events, free: free,
+                everything: everything || pushing.isEverything, events: events,
+                revisions: PerPriority(
+                    critical: views.critical.summary.revision, normal: views.normal.summary.revision),
+                free: free,
                 batches: kept.ids { !$0.isSetAside }))
         // Batches in flight belong to a drain, because it reports all that is left. For a dispatch, only
         // batches that are not sent yet belong to what waited.

@@ -38,32 +38,30 @@ extension DeliveryDriver {
     private func leaseNext(_ ids: [AttemptID], _ request: LeaseRequest) async {
         let leased = await store.leaseNext(request, count: ids.count)
         for (place, id) in ids.enumerated() {
-            await take(place < leased.batches.count ? leased.batches[place] : nil, for: id, leased.failure)
+            await take(place < leased.batches.count ? leased.batches[place] : nil, of: leased, for: id)
         }
     }
 
     /// Requests one batch by its id.
     func leaseAgain(_ id: AttemptID, _ known: BatchID) async {
-        do {
-            await take(try await store.lease(known, for: id.destination), for: id)
-        } catch {
-            await take(nil, for: id, error)
-        }
+        let leased = await store.leaseAgain(known, for: id.destination)
+        await take(leased.batches.first, of: leased, for: id)
     }
 
     /// The queue's answer to an attempt: a batch, nothing, or a failure.
-    private func take(_ batch: Batch?, for id: AttemptID, _ failure: (any Error)? = nil) async {
+    private func take(_ batch: Batch?, of answer: LeasedBatches, for id: AttemptID) async {
         if let batch {
             requests.batches[id] = batch
             // The apps of the events, if the machine has to know them before it sends.
             let asksWhose = machine.asksWhose(nil, of: id.destination)
             let apps = asksWhose ? await store.apps(of: batch.header.id) : []
-            handleSoon(.leased(id, .batch(batch.header, mayBeTaken: batch.mayHaveBeenSent), apps: apps))
+            let result = LeaseResult.batch(batch.header, mayBeTaken: batch.mayHaveBeenSent)
+            handleSoon(.leased(id, result, apps: apps, lane: answer.lane))
         } else {
-            if let failure {
+            if let failure = answer.failure {
                 log.error("leasing a batch failed", ["destination": id.destination, "error": "\(failure)"])
             }
-            handleSoon(.leased(id, failure == nil ? .none : .failed))
+            handleSoon(.leased(id, answer.failure == nil ? .none : .failed, lane: answer.lane))
         }
     }
 

@@ -207,7 +207,7 @@ public actor DeliveryDriver: LoopActor {
             switch input {
             // The attempt's state changed while the queue was asked (paused, for example), and the machine
             // gave the batch back.
-            case .leased(let id, _, _) where !machine.holdsBatch(id): requests.batches[id] = nil
+            case .leased(let id, _, _, _) where !machine.holdsBatch(id): requests.batches[id] = nil
             case .sent(let id, _, _): requests.batches[id] = nil
             default: break
             }

@@ -157,17 +157,23 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
     /// Runs a task's next part on the loop's thread. From any thread; called by Swift's runtime.
     public func enqueue(_ job: consuming ExecutorJob) {
-        guard put(.task(UnownedJob(job))) else { return }
-        if let current = EventLoop.current, current.gathersWakeUps {
-            current.toWake.append(self)
-        } else {
-            wakeUp()
+        if put(.task(UnownedJob(job))) {
+            wakeUpOrGather()
         }
     }
 
     /// Runs a closure on the loop's thread, after its present work. From any thread.
     public func post(_ closure: @escaping @Sendable () -> Void) {
         if put(.closure(closure)) {
+            wakeUpOrGather()
+        }
+    }
+
+    /// Wakes the loop now, or at the end of the round of a loop that gathers wake-ups.
+    private func wakeUpOrGather() {
+        if let current = EventLoop.current, current.gathersWakeUps {
+            current.toWake.append(self)
+        } else {
             wakeUp()
         }
     }

@@ -29,6 +29,14 @@ public struct DestinationSettings: Sendable, Equatable {
         case http2 = "2"
     }
 
+    /// Where a token goes.
+    package enum TokenIn: String, Sendable, CaseIterable {
+        /// Where the format's receivers expect it: usually in the Authorization header.
+        case header
+        /// It is arguments of the address, as a SAS token of Azure is.
+        case query
+    }
+
     package var name = ""
     package var kind = Kind.http
     package var url: EndpointURL?
@@ -44,6 +52,7 @@ public struct DestinationSettings: Sendable, Equatable {
     package var token = SecretSetting()
     /// The word before the token in the Authorization header; nil for the format's.
     package var tokenScheme: String?
+    package var tokenIn = TokenIn.header
     package var user: String?
     package var password = SecretSetting()
     package var oauth2 = OAuth2Settings()
@@ -111,6 +120,7 @@ extension DestinationSettings {
     package var secretSettings: [(name: String, setting: SecretSetting)] {
         [
             ("token", token), ("password", password), ("oauth2.client_secret", oauth2.secret),
+            ("oauth2.private_key", oauth2.privateKey),
             ("aws.secret_access_key", aws.secret), ("s3.secret_access_key", s3.aws.secret),
             ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
         ]

@@ -6,8 +6,10 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// What the resulting text is used for, which determines what it may contain.
     package enum Place: Sendable, CaseIterable {
         case index, topic, subject, label, key
-        /// A header, or the path or query of an address.
+        /// A header.
         case request
+        /// The path or query of an address.
+        case address
     }
 
     /// A placeholder.
@@ -150,7 +152,7 @@ extension Template.Field {
 extension Template.Place {
     /// Whether the text may contain braces that are not placeholders. Names of indexes and topics never
     /// do.
-    fileprivate var hasLiteralBraces: Bool { self == .request }
+    fileprivate var hasLiteralBraces: Bool { self == .request || self == .address }
 
     fileprivate var braceAdvice: String {
         hasLiteralBraces ? "for a brace itself write {{ or }}" : "braces cannot be escaped"
@@ -162,7 +164,11 @@ extension Template.Place {
         let all: [(String, Template.Field)] = [
             ("app", .app), ("level", .level), ("name", .name), ("priority", .priority),
         ]
-        guard self == .key else { return all + [("date", .date), ("hour", .hour)] }
+        guard self == .key else {
+            let ofEvent = all + [("date", .date), ("hour", .hour)]
+            // Only an address may need it: each request has the id in a header of its own.
+            return self == .address ? ofEvent + [("batch_id", .batchID)] : ofEvent
+        }
         return all + [
             ("date", .batchDate), ("hour", .batchHour), ("event_date", .date), ("event_hour", .hour),
             ("install_id", .installID), ("destination", .destination), ("batch_id", .batchID),
@@ -191,7 +197,7 @@ extension Template.Place {
             return
                 "must be words separated by dots, without blanks, * and >, at most 255 bytes with the longest values"
         case .key: return keyMistake(of: template, longest)
-        case .index, .topic, .subject, .label, .request: return nil
+        case .index, .topic, .subject, .label, .request, .address: return nil
         }
     }
 

@@ -76,8 +76,10 @@ package actor StandardOutput: MeasuredOutput {
                 measures.sentBytes += count
             } else if errno != EINTR && errno != EAGAIN {
                 let number = errno
+                // After some bytes the reader may have lines of the batch: a failure of kind `connection`
+                // says that, as for a connection that broke.
                 let failure = Failure(
-                    kind: .local,
+                    kind: left.startIndex > 0 ? .connection : .local,
                     message: "cannot write to standard output: \(SystemError.message(number).lowercased())")
                 // After EPIPE there is no reader for the rest of a line.
                 guard number == ENOSPC || number == EIO else { return .held(failure) }

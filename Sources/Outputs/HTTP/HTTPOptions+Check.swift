@@ -107,6 +107,9 @@ extension HTTPOptions {
         case (nil, _), (.oauth2, _), (.aws, _): return nil
         case (.password(let user, _), _):
             return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.revealed)".utf8)))")
+        case (.token, _) where settings.tokenIn == .query:
+            let name = "the token for \(HTTPAddress(url)?.host ?? "")"
+            return .argument(try HTTPOptions.arguments(secret, name))
         case (.token, .authorization(let usual)):
             let word = settings.tokenScheme ?? usual
             return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.revealed)")
@@ -115,6 +118,20 @@ extension HTTPOptions {
         case (.token, .argument(let name)):
             return .argument("\(name)=\(secret.revealed.percentEncoded)")
         }
+    }
+
+    /// A token that is arguments of an address; the question mark before them, with which Azure shows SAS
+    /// tokens, is left out.
+    ///
+    /// - Throws: `OutputError` with code `badFile` if an address must not contain it.
+    private static func arguments(_ secret: Secret, _ name: String) throws(OutputError) -> String {
+        let text = secret.revealed.hasPrefix("?") ? String(secret.revealed.dropFirst()) : secret.revealed
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
+            throw OutputError(
+                .badFile,
+                "\(name) has a character that an address must not contain (token_in = query)")
+        }
+        return text
     }
 
     /// The lines of the head that are the same for every request. A header of the settings replaces the
@@ -147,7 +164,7 @@ extension DestinationSettings {
         case password(user: String, SecretSource)
         /// A token, at the place where the format's receivers expect it.
         case token(SecretSource)
-        /// An access token, requested with the client's secret.
+        /// An access token, requested with the client's secret or an account's key.
         case oauth2(SecretSource)
         /// A signature, with the key of the settings or one that AWS issues.
         case aws(SecretSource?)
@@ -164,10 +181,13 @@ extension DestinationSettings {
     /// The login of these settings; nil for none. A configuration that passed its checks has at most one.
     var login: Login? {
         if !aws.region.isEmpty { return .aws(aws.credentials == .key ? aws.secret.source : nil) }
-        if oauth2.tokenURL != nil, let source = oauth2.secret.source { return .oauth2(source) }
+        if oauth2.tokenURL != nil, let source = oauth2.proof { return .oauth2(source) }
         if let user, let source = password.source { return .password(user: user, source) }
         return token.source.map { .token($0) }
     }
+
+    /// Whether the login's secret may have several lines, as a key in PEM has.
+    var loginHasLines: Bool { if case .oauth2 = login { oauth2.grant == .jwtBearer } else { false } }
 
     /// The configured headers by name, so that equal settings make equal requests.
     var sortedHeaders: [(name: String, value: String)] {

@@ -39,16 +39,22 @@ extension HTTPOutput {
     /// Whether the inserts of the address are asynchronous, as far as can be seen: such inserts ignore
     /// `insert_deduplication_token`, and a batch that is sent twice is stored twice. If the address does not
     /// say, the server tells its default for this user.
-    package func insertsAsynchronously() async -> Bool {
+    ///
+    /// - Returns: nil if the server does not tell.
+    package func insertsAsynchronously() async -> Bool? {
         guard let insert = ClickHouseInsert(options.url) else { return false }
         if let value = insert.asynchronous { return value != "0" && value != "false" }
         let request = HTTPRequest(
             url: insert.url, headers: questionHeaders,
             body: Array("SELECT toString(getSetting('async_insert')) FORMAT TSV".utf8), answerLimit: 1 << 10)
         guard case .answered(let answer) = await client.perform(request), answer.status == 200 else {
-            return false
+            return nil
         }
-        return ["1\n", "true\n"].contains(String(decoding: answer.body, as: UTF8.self))
+        switch String(decoding: answer.body, as: UTF8.self) {
+        case "1\n", "true\n": return true
+        case "0\n", "false\n": return false
+        default: return nil
+        }
     }
 }
 

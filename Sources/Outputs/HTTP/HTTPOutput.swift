@@ -70,7 +70,8 @@ package actor HTTPOutput: MeasuredOutput {
             table: AnswerTable(options.settings.outcomes), encoder: format, accepted: options.settings.accept)
         builder = try BodyBuilder(format, options.settings.compression)
         let files = try FollowedFiles(
-            name, options.settings.tls, secret: options.settings.login?.secret, log: log, at: time.bootTime)
+            name, options.settings.tls, secret: options.settings.login?.secret,
+            hasLines: options.settings.loginHasLines, log: log, at: time.bootTime)
         self.files = files
         firstCertificates = files.certificates
         measures.certificates = files.certificates
@@ -78,7 +79,7 @@ package actor HTTPOutput: MeasuredOutput {
         let authorizer = try options.authorizer(installID: installID, on: loop)
         self.authorizer = authorizer
         if let secret = files.secret {
-            authorizer?.use(secret)
+            try authorizer?.use(secret)
         }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
         followsFiles = files.areAny
@@ -190,8 +191,9 @@ package actor HTTPOutput: MeasuredOutput {
     /// Sends a batch, or a piece of one, as one request; repeats it once if the answer asks for another
     /// encoding.
     private func send(
-        _ body: [UInt8], of batch: Batch, to target: RequestTarget, key: String, _ reader: AnswerReader
+        _ body: [UInt8], of batch: Batch, to place: RequestTarget, key: String, _ reader: AnswerReader
     ) async throws(OutputError) -> Outcome {
+        let target = place.named(key)
         var request = request(body, of: batch, to: target, key: key)
         request.timeFactor = batch.timeFactor
         if authorizer != nil, let failure = await authorize(&request) { return failure.outcome }
@@ -202,7 +204,7 @@ package actor HTTPOutput: MeasuredOutput {
         {
             let body = try BodyBuilder(other, options.settings.compression).body(of: batch)
             return try await send(
-                body, of: batch, to: target, key: "\(key)-late",
+                body, of: batch, to: place, key: "\(key)-late",
                 AnswerReader(table: reader.table, encoder: other, accepted: options.settings.accept))
         }
         return await judge(result, of: request, to: target, reader, of: batch)
@@ -351,7 +353,7 @@ package actor HTTPOutput: MeasuredOutput {
     private func lookAtFiles() -> FollowedFiles.Changes {
         files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
             credential = try options.credential(secret, in: encoder.traits.tokenPlace)
-            authorizer?.use(secret)
+            try authorizer?.use(secret)
         }
     }
 

@@ -3,10 +3,22 @@ internal import Model
 
 /// Where a request goes, with the headers that depend on its events.
 struct RequestTarget {
+    /// Stands in `url` for the request's key, which is known once it is decided which events go in the
+    /// request. No address contains this character.
+    static let keyMark = "\0"
+
     /// The address, with its placeholders filled in.
     var url: String
     /// Lines `Name: value`.
     var headers: [String]
+
+    /// The target of a request with this key: the id of its batch or of a piece of it. Two pieces at the same
+    /// address would replace each other where `{batch_id}` names an object.
+    func named(_ key: String) -> RequestTarget {
+        guard url.contains(RequestTarget.keyMark) else { return self }
+        let parts = url.split(separator: RequestTarget.keyMark, omittingEmptySubsequences: false)
+        return RequestTarget(url: parts.joined(separator: key.percentEncoded), headers: headers)
+    }
 }
 
 /// The configured headers of messages and records (NATS, Kafka), some of which may have placeholders of
@@ -58,7 +70,7 @@ struct RequestTemplates: Sendable {
         var names: [String] = []
         url = Template.hasPlaceholders(options.url) ? nil : options.url
         if url == nil {
-            all.append(try RequestTemplates.template(options.url, "url"))
+            all.append(try RequestTemplates.template(options.url, "url", for: .address))
         }
         for (name, value) in options.settings.sortedHeaders where Template.hasPlaceholders(value) {
             all.append(try RequestTemplates.template(value, "headers.\(name)"))
@@ -70,9 +82,11 @@ struct RequestTemplates: Sendable {
     }
 
     /// Parses a template of a request; `setting` is its name in messages.
-    static func template(_ text: String, _ setting: String) throws(OutputError) -> Template {
+    static func template(
+        _ text: String, _ setting: String, for place: Template.Place = .request
+    ) throws(OutputError) -> Template {
         do throws(Template.Mistake) {
-            return try Template(text, for: .request)
+            return try Template(text, for: place)
         } catch {
             throw OutputError(.invalidSetting, "\(setting) \(error.message)")
         }

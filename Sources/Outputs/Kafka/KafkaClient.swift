@@ -37,7 +37,7 @@ actor KafkaClient: LoopActor {
         self.options = options
         properties = KafkaProperties(options, authorities: files.tls.authorities, secret: files.secret)
         tokens = try options.tokens(on: loop)
-        tokens?.use(files.secret)
+        try tokens?.use(files.secret)
         self.loop = loop
         self.time = time
     }
@@ -49,7 +49,8 @@ actor KafkaClient: LoopActor {
     /// go to a new producer.
     func use(_ files: FollowedFiles) {
         properties = KafkaProperties(options, authorities: files.tls.authorities, secret: files.secret)
-        tokens?.use(files.secret)
+        // A key that cannot be used leaves the old one in use: the next token is asked for with that.
+        try? tokens?.use(files.secret)
         generation += 1
         retireIfUseless()
     }
@@ -87,7 +88,7 @@ actor KafkaClient: LoopActor {
         return KafkaToken(
             number: given.number, text: given.value.text,
             expires: given.expires.map { time.wallTime + ($0 - time.bootTime) },
-            client: options.settings.oauth2.clientID)
+            client: tokens?.name ?? "")
     }
 
     /// Registers a call with its timers, and hands its records to a producer.

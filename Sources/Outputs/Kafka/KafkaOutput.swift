@@ -69,7 +69,8 @@ package actor KafkaOutput: MeasuredOutput {
         try options.check()
         try KafkaLibrary.load()
         let files = try FollowedFiles(
-            name, options.settings.tls, secret: options.settings.login?.secret, log: log, at: now)
+            name, options.settings.tls, secret: options.settings.login?.secret,
+            hasLines: options.settings.loginHasLines, log: log, at: now)
         try KafkaProperties(
             options, authorities: files.tls.authorities, secret: files.secret, connects: false
         ).rehearse()

@@ -121,7 +121,9 @@ protocol RequestAuthorizer: AnyObject {
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ time: any TimeSource
     ) async throws(CredentialFailure)
     /// Uses another secret from now on; credentials that were issued for the old one are dropped.
-    func use(_ secret: Secret?)
+    ///
+    /// - Throws: `OutputError` if it is not such a secret; the old one stays in use.
+    func use(_ secret: Secret?) throws(OutputError)
     /// Drops the credential that a request carried and the destination refused; see
     /// `Temporary.renewRefused`.
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool

@@ -37,14 +37,18 @@ struct AccessToken: Expiring, Equatable {
     }
 }
 
-/// Obtains access tokens by the client credentials grant, and adds them to requests as bearer tokens.
+/// Obtains access tokens by the client credentials grant or with a signed assertion, and adds them to
+/// requests as bearer tokens.
 ///
-/// Source: RFC 6749, sections 4.4 (grant) and 2.3.1 (client password); RFC 6750, section 2.1 (header).
+/// Source: RFC 6749, sections 4.4 (grant) and 2.3.1 (client password); RFC 7523, section 2.1 (assertion);
+/// RFC 6750, section 2.1 (header).
 final class OAuth2Client: RequestAuthorizer {
     private let settings: OAuth2Settings
     private let service: CredentialService
     /// The client's secret; nil before the output has read it.
     private var secret: Secret?
+    /// Signs assertions; nil for the client credentials grant.
+    private var signer: AssertionSigner?
     /// The current token; renewed before it expires.
     private let temporary = Temporary<AccessToken>()
 
@@ -68,12 +72,20 @@ final class OAuth2Client: RequestAuthorizer {
     /// A token that is valid now, from memory or from the endpoint; throws the reason if it cannot be
     /// obtained.
     func token(_ time: any TimeSource) async throws(CredentialFailure) -> Temporary<AccessToken>.Given {
-        try await temporary.current(time) { () throws(CredentialFailure) in try await ask() }
+        try await temporary.current(time) { () throws(CredentialFailure) in
+            switch settings.grant {
+            case .clientCredentials: try await askAsClient()
+            case .jwtBearer: try await askWithAssertion(at: time.wallTime)
+            }
+        }
     }
+
+    /// Who asks for tokens, as Kafka's brokers are told.
+    var name: String { settings.clientID.isEmpty ? signer?.issuer ?? "" : settings.clientID }
 
     /// Requests a token. Id and secret are percent-encoded before Base64, as RFC 6749, section 2.3.1,
     /// requires.
-    private func ask() async throws(CredentialFailure) -> AccessToken {
+    private func askAsClient() async throws(CredentialFailure) -> AccessToken {
         guard let secret else { throw CredentialFailure(kind: .local, "there is no client secret") }
         let user = "\(settings.clientID.percentEncoded):\(secret.revealed.percentEncoded)"
         var form = [(name: "grant_type", value: "client_credentials")]
@@ -83,10 +95,30 @@ final class OAuth2Client: RequestAuthorizer {
         if let audience = settings.audience {
             form.append(("audience", audience))
         }
-        return try await service.ask(
-            "a bearer token", .post, "",
-            ["Authorization: Basic \(Base64.encode(Array(user.utf8)))", "Accept: application/json"],
-            form: form,
+        return try await ask(form, ["Authorization: Basic \(Base64.encode(Array(user.utf8)))"])
+    }
+
+    /// Requests a token with an assertion, which the key signs anew each time. Google reads the scope in the
+    /// assertion, other servers in the request.
+    private func askWithAssertion(at now: Timestamp) async throws(CredentialFailure) -> AccessToken {
+        guard let assertion = signer?.assertion(at: now) else {
+            throw CredentialFailure(kind: .local, "no credentials: the assertion could not be signed")
+        }
+        var form = [
+            (name: "grant_type", value: "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+            ("assertion", assertion),
+        ]
+        if let scope = settings.scope {
+            form.append(("scope", scope))
+        }
+        return try await ask(form, [])
+    }
+
+    private func ask(
+        _ form: [(name: String, value: String)], _ headers: [String]
+    ) async throws(CredentialFailure) -> AccessToken {
+        try await service.ask(
+            "a bearer token", .post, "", headers + ["Accept: application/json"], form: form,
             words: OAuth2Client.error, read: AccessToken.init(answer:))
     }
 
@@ -100,7 +132,10 @@ final class OAuth2Client: RequestAuthorizer {
         return JSONSlice(body[...])?["error"]?.string.flatMap { known.contains($0) ? $0 : nil }
     }
 
-    func use(_ secret: Secret?) {
+    func use(_ secret: Secret?) throws(OutputError) {
+        if settings.grant == .jwtBearer, let secret {
+            signer = try AssertionSigner(secret, settings)
+        }
         self.secret = secret
         temporary.forget()
     }

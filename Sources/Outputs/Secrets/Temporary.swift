@@ -20,8 +20,11 @@ final class Temporary<Value: Expiring> {
     private var count = 0
     /// Whether the last one was dropped because it was refused.
     private var wasRefused = false
-    /// Whether the next call requests another one, however young the last is.
-    private var isDue = false
+    /// How often another one was wished for, however young the last is, and how many of these wishes were
+    /// met by a request that began after them.
+    private var wishes = (made: 0, met: 0)
+    /// Number of calls of `forget`: a credential that was requested before the last one is not kept.
+    private var forgotten = 0
     /// Lets one caller renew while the others wait for its result. Otherwise all batches in flight would
     /// ask at the same moment, and a token service would throttle the agent.
     private let turn = Turnstile()
@@ -54,37 +57,54 @@ final class Temporary<Value: Expiring> {
         defer { turn.passTurn() }
         // While this call waited for its turn, another one may have renewed the credential.
         if let last, !isDue, !Temporary.isReached(last.renewal, time) { return last }
-        do throws(CredentialFailure) {
-            let (since, today) = (time.bootTime, time.wallTime)
-            let value = try await renew()
-            count += 1
-            let lifetime = value.lifetime(from: today)
-            let given = Given(
-                value: value, number: count, since: since,
-                renewal: lifetime.map { since + ($0 - value.margin(of: $0)) },
-                expires: lifetime.map { since + $0 },
-                replacesRefused: wasRefused)
-            wasRefused = false
-            isDue = false
-            last = given
-            return given
-        } catch {
-            isDue = false
-            if let last, !Temporary.isReached(last.expires, time) { return last }
-            throw error
+        while true {
+            let before = forgotten
+            do throws(CredentialFailure) {
+                let given = try await request(time, renew)
+                guard before == forgotten else { continue }
+                last = given
+                return given
+            } catch {
+                // The secret has changed meanwhile: the refusal may be of the old one.
+                guard before == forgotten else { continue }
+                if let last, !Temporary.isReached(last.expires, time) { return last }
+                throw error
+            }
         }
     }
+
+    /// Requests another credential.
+    private func request(
+        _ time: any TimeSource, _ renew: () async throws(CredentialFailure) -> Value
+    ) async throws(CredentialFailure) -> Given {
+        let (since, today) = (time.bootTime, time.wallTime)
+        // A wish that is made during the request is for the next one.
+        wishes.met = wishes.made
+        let value = try await renew()
+        count += 1
+        let lifetime = value.lifetime(from: today)
+        defer { wasRefused = false }
+        return Given(
+            value: value, number: count, since: since,
+            renewal: lifetime.map { since + ($0 - value.margin(of: $0)) },
+            expires: lifetime.map { since + $0 },
+            replacesRefused: wasRefused)
+    }
+
+    /// Whether the next call requests another credential, however young the last one is.
+    private var isDue: Bool { wishes.made != wishes.met }
 
     /// Drops the credential, so that the next call requests another.
     func forget() {
         last = nil
         wasRefused = false
+        forgotten += 1
     }
 
     /// Has the next call request another credential. If that fails, the last one is used until its expiry:
     /// the service may be down, and the destination may be well.
     func renewNext() {
-        isDue = true
+        wishes.made += 1
         wasRefused = false
     }
 

@@ -161,7 +161,8 @@ package final class EventTemplates: Sendable {
                 case .priority: header.priority.name
                 case .destination: header.destination.text
                 case .installID: scope.installID
-                case .batchID: header.id.description
+                case .batchID:
+                    template.place == .address ? RequestTarget.keyMark : header.id.description
                 }
             }
         }

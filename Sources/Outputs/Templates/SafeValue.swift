@@ -38,7 +38,7 @@ extension Template.Place {
             case .subject: scalar.isLetterOrDigit
             case .key: scalar.isLetterOrDigit || scalar == "." && !isFirst
             case .label: scalar.isShown
-            case .request: scalar == "." && !isFirst
+            case .request, .address: scalar == "." && !isFirst
             }
         guard !stays else { return scalar }
         return self == .index && isFirst ? nil : "_"

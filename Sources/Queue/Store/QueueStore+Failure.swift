@@ -216,7 +216,10 @@ extension QueueStore {
     /// Continues with another database: the state's counts are replaced by its counts.
     private func goOn(with opening: Opening) {
         file = opening.file
+        // Summaries of the new database are newer than all that were published.
+        let revision = state.figures.lanes.reduce(0) { max($0, $1.revision) }
         state.figures = opening.figures
+        for lane in state.figures.lanes.indices { state.figures.lanes[lane].revision += revision }
         state.noteAgreement(with: opening.file)
         takeUpHeld(opening.file)
         health.recoveries += opening.recoveries

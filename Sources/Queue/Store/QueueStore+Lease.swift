@@ -14,11 +14,11 @@ extension QueueStore {
                 throw QueueError(.misuse, "a batch must be allowed at least one event and one byte")
             }
             do throws(QueueError) {
-                try await findNext(request, count, &leased.batches)
+                try await findNext(request, count, &leased)
             } catch {
                 guard error.code == .corrupt else { throw error }
                 failed(error, [])
-                try await findNext(request, count, &leased.batches)
+                try await findNext(request, count, &leased)
             }
         } catch {
             leased.failure = error
@@ -26,17 +26,22 @@ extension QueueStore {
         return leased
     }
 
-    /// Collects up to `count` batches; what was found before an error stays in `found`.
-    private func findNext(_ request: LeaseRequest, _ count: Int, _ found: inout [Batch])
+    /// Collects up to `count` batches, and the lane as it is then; what was found before an error stays in
+    /// `found`.
+    private func findNext(_ request: LeaseRequest, _ count: Int, _ found: inout LeasedBatches)
         async throws(QueueError)
     {
+        found.lane = nil
         _ = try opened()
         guard let first = state.figures.lane(request.destination, request.priority) else { return }
-        guard state.figures.lanes[first].ledger.queued > 0, !isLeasingStopped else { return }
-        while found.count < count, let free = try nextFree(request) {
+        guard state.figures.lanes[first].ledger.queued > 0, !isLeasingStopped else {
+            found.lane = summary(of: first)
+            return
+        }
+        while found.batches.count < count, let free = try nextFree(request) {
             // A batch that turns out to be expired or damaged is no longer free, so the loop ends.
             if let batch = try await find(free, for: request.destination) {
-                found.append(batch)
+                found.batches.append(batch)
             }
         }
         // While a free batch was looked at, a damaged database may have been replaced: its lanes have other
@@ -48,25 +53,42 @@ extension QueueStore {
         // only after it. Several requests would otherwise each examine the rows that it will join, and
         // up to 256 rows behind them, for nothing.
         var needsWrite = waiting.contains { $0.formsIn == lane }
-        while found.count < count, !needsWrite {
+        var isOver = false
+        while found.batches.count < count, !needsWrite, !isOver {
             switch try state.leaseWhole(in: lane, request, of: file) {
-            case .nothing: return
+            case .nothing: isOver = true
             case .leased(let batch):
                 publishSoon()
-                found.append(batch)
+                found.batches.append(batch)
             case .needsWrite: needsWrite = true
             }
         }
-        let left = count - found.count
-        guard left > 0 else { return }
-        found += try await write(formsIn: lane) { transaction throws(QueueError) in
-            var made: [Batch] = []
+        let left = count - found.batches.count
+        guard left > 0, !isOver else {
+            found.lane = summary(of: lane)
+            return
+        }
+        let formed = try await write(formsIn: lane) { transaction throws(QueueError) in
+            var made = LeasedBatches()
             guard let lane = transaction.state.figures.lane(request.destination, request.priority) else {
                 return made
             }
-            while made.count < left, let batch = try transaction.form(request, lane) { made.append(batch) }
+            while made.batches.count < left, let batch = try transaction.form(request, lane) {
+                made.batches.append(batch)
+            }
+            // Not after the transaction: an empty answer would then seem to know of events that its later
+            // calls store. The published summary follows with the times of the oldest events.
+            made.lane = transaction.state.figures.lanes[lane].summary
             return made
         }
+        found.batches += formed.batches
+        found.lane = formed.lane
+    }
+
+    /// The summary of a lane now, with the times of its oldest events.
+    private func summary(of lane: Int) -> LaneSummary {
+        refreshOldest()
+        return state.figures.lanes[lane].summary
     }
 
     /// The oldest free batch that a request allows; nil if no batch is.
@@ -79,9 +101,22 @@ extension QueueStore {
         return try state.nextFree(in: lane, request, of: file)
     }
 
-    /// Leases a known batch again, by its id. Nil if the batch is gone (purged, moved, disabled,
-    /// evicted, expired, lost) or in flight already.
-    public func lease(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
+    /// Leases a known batch again, with the lane as it is then. No batch if it is gone (purged, moved,
+    /// disabled, evicted, expired, lost) or in flight already.
+    public func leaseAgain(_ id: BatchID, for destination: DestinationName) async -> LeasedBatches {
+        var leased = LeasedBatches()
+        do throws(QueueError) {
+            guard let batch = try await lease(id, for: destination) else { return leased }
+            leased.batches.append(batch)
+            leased.lane = state.figures.lane(destination, batch.header.priority).map(summary)
+        } catch {
+            leased.failure = error
+        }
+        return leased
+    }
+
+    /// Leases a known batch again, by its id; nil if it is gone or in flight already.
+    func lease(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
         do {
             return try await find(id, for: destination)
         } catch {
@@ -219,7 +254,6 @@ extension QueueState {
         let (header, lane) = (loaded.held.header, loaded.held.lane)
         held[header.id] = loaded.held
         figures.lanes[lane].ages.markStale()
-        figures.lanes[lane].handedOut += header.events
         if isNew {
             figures.lanes[lane].batches.events += header.events
             figures.lanes[lane].batches.bytes += header.bytes

@@ -238,7 +238,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
     }
 
     /// Reads since when the oldest event of each lane waits, if that has changed.
-    private func refreshOldest() {
+    func refreshOldest() {
         guard let file else { return }
         let held = state.held
         for index in state.figures.lanes.indices where state.figures.lanes[index].ages.isStale {

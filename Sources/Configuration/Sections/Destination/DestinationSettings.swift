@@ -58,6 +58,11 @@ extension DestinationSettings: SettingsSection {
                 "The word before the token in the Authorization header, if it differs from the format's.",
                 example: "\"ApiKey\"", only: .types([.http])),
             .setting(
+                "token_in", \.tokenIn, .choice,
+                "header: where the format's receivers expect the token; query: the token is arguments of the"
+                    + " url as it is (Azure's SAS).",
+                only: .types([.http])),
+            .setting(
                 "user", \.user, optional: .text(), "The user, for basic authentication, NATS and Kafka.",
                 example: "\"spoolship\"", only: .requests),
         ]

@@ -1,7 +1,6 @@
 internal import Model
 
-/// `[destination.oauth2]`: the server that issues access tokens, and the agent's client there. Tokens come
-/// from the client credentials grant (RFC 6749, section 4.4).
+/// `[destination.oauth2]`: the server that issues access tokens, and the agent's client or key there.
 extension OAuth2Settings: SettingsSection {
     static let entries: [Entry<OAuth2Settings>] =
         [
@@ -11,6 +10,10 @@ extension OAuth2Settings: SettingsSection {
                 "token_url", \.tokenURL, optional: .url("https", "http"), "The token endpoint.",
                 example: "\"https://login.example.com/oauth2/token\""),
             .setting(
+                "grant", \.grant, .choice,
+                "client_credentials: with client_id and client_secret (RFC 6749); jwt_bearer: with an"
+                    + " assertion that private_key signs by RS256 (RFC 7523)."),
+            .setting(
                 "client_id", \.clientID, .text().standingForNothing(""), "The client's id.",
                 example: "\"spoolship\""),
         ]
@@ -19,11 +22,29 @@ extension OAuth2Settings: SettingsSection {
             "The client's secret.", example: "main.secret")
         + [
             .setting(
+                "private_key", \.privateKey.source, optional: .secretFile,
+                "The RSA key that signs assertions: a PEM file without a password, or the JSON file of a"
+                    + " Google service account.",
+                example: "\"file:/etc/spoolship/account.json\""),
+            .setting(
+                "key_id", \.keyID, optional: .text(),
+                "The key's id (kid); by default that of the account's file.", example: "\"2026-1\""),
+            .setting(
+                "issuer", \.issuer, optional: .text(),
+                "Who signs the assertion (iss); by default the account of the account's file.",
+                example: "\"agent@my-project.iam.gserviceaccount.com\""),
+            .setting(
+                "subject", \.subject, optional: .text(),
+                "For whom the token is asked for (sub); by default the assertion has none, as Google"
+                    + " expects.",
+                example: "\"agent\""),
+            .setting(
                 "scope", \.scope, optional: .text(), "The scope of the token; by default the server chooses.",
                 example: "\"events.write\""),
             .setting(
                 "audience", \.audience, optional: .text(),
-                "The audience of the token, if the server requires one.",
+                "The audience of the token, if the server requires one; that of the assertion is by default"
+                    + " the token endpoint.",
                 example: "\"https://events.example.com\""),
             .setting(
                 // Separate from the destination's `tls.ca_file`: a login server often has a public

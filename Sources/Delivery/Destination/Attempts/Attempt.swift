@@ -256,6 +256,9 @@ struct Push: Sendable {
     let everything: Bool
     /// Waiting events of each lane that are still wanted.
     var events: PerPriority<Int>
+    /// Revisions of the summaries by which these were counted. Leases that they include already are not
+    /// subtracted.
+    var revisions = PerPriority(both: 0)
     /// Free batches of each lane that are still wanted.
     var free: PerPriority<Int>
     /// Remembered batches that are still wanted.

@@ -22,6 +22,8 @@ struct AppRecords: Sendable {
         /// Refused and kept events since the last one that was accepted.
         var kept = 0
         var share = RefusalShare()
+        /// Number of the change of records that was this one's last.
+        var change = 0
     }
 
     /// Most apps that are remembered. Senders can invent any number of app names.
@@ -30,12 +32,14 @@ struct AppRecords: Sendable {
     private static let hopeless = 50
 
     private var records: [String: Record] = [:]
-    /// Number of records with a suspect. It is asked for with each batch.
-    private var suspectCount = 0
-    /// Number of records with kept events.
-    private var keptCount = 0
+    /// Apps with a suspect. They are looked at with each input, when a thousand others may be remembered.
+    private var suspectApps: Set<String> = []
+    /// Apps with kept events.
+    private var keptApps: Set<String> = []
     /// The share of refused events of all apps.
     private var overall = RefusalShare()
+    /// Number of changes of records so far.
+    private var changes = 0
 
     // MARK: Changes
 
@@ -54,71 +58,80 @@ struct AppRecords: Sendable {
 
     /// Events of an app, or of all (nil), are accepted: those that were kept no longer count.
     mutating func forgive(_ app: String?) {
-        guard keptCount > 0 else { return }
-        changeAll(app) { $0.kept = 0 }
+        for name in app.map({ [$0] }) ?? Array(keptApps) where keptApps.contains(name) {
+            change(name) { $0.kept = 0 }
+        }
     }
 
     /// No event of an app, or of any (nil), fails any more.
     mutating func clear(_ app: String?) {
-        guard suspectCount > 0 else { return }
-        changeAll(app) { $0.suspect = nil }
+        for name in app.map({ [$0] }) ?? Array(suspectApps) where suspectApps.contains(name) {
+            change(name) { $0.suspect = nil }
+        }
     }
 
     /// Clears the suspects that meet a condition.
     mutating func clear(where isOver: (Suspect) -> Bool) {
-        guard suspectCount > 0 else { return }
-        for (app, record) in records {
-            if let suspect = record.suspect, isOver(suspect) {
-                change(app) { $0.suspect = nil }
-            }
-        }
+        for app in suspects(where: isOver).keys { clear(app) }
     }
 
-    private mutating func changeAll(_ app: String?, _ change: (inout Record) -> Void) {
-        for name in app.map({ [$0] }) ?? Array(records.keys) where records[name] != nil {
-            self.change(name, change)
-        }
-    }
-
-    /// Changes a record and the totals with it.
+    /// Changes a record, and the sets of apps with it.
     private mutating func change(_ app: String, _ change: (inout Record) -> Void) {
         if records[app] == nil, records.count >= AppRecords.mostApps {
             makeRoom()
         }
+        changes += 1
         var record = records.removeValue(forKey: app) ?? Record()
-        count(record, -1)
         change(&record)
+        record.change = changes
         records[app] = record
-        count(record, 1)
+        note(app)
     }
 
-    private mutating func count(_ record: Record, _ sign: Int) {
-        suspectCount += record.suspect == nil ? 0 : sign
-        keptCount += record.kept == 0 ? 0 : sign
+    /// Puts an app into the sets that its record belongs to, and takes it out of the others.
+    private mutating func note(_ app: String) {
+        let record = records[app]
+        if record?.suspect == nil {
+            suspectApps.remove(app)
+        } else {
+            suspectApps.insert(app)
+        }
+        if record?.kept ?? 0 == 0 {
+            keptApps.remove(app)
+        } else {
+            keptApps.insert(app)
+        }
     }
 
-    /// Forgets the apps of which only a share is known, and all if that is not enough.
+    /// Forgets the apps of which only a share is known. If that is not enough, the half that changed longest
+    /// ago: otherwise a thousand invented names would make the destination forget whose events fail now.
     private mutating func makeRoom() {
         records = records.filter { $1.suspect != nil || $1.kept > 0 }
         guard records.count >= AppRecords.mostApps else { return }
-        records = [:]
-        suspectCount = 0
-        keptCount = 0
+        for (app, _) in records.sorted(by: { $0.value.change < $1.value.change }).prefix(records.count / 2) {
+            records[app] = nil
+            note(app)
+        }
     }
 
     // MARK: Questions
 
-    var hasSuspects: Bool { suspectCount > 0 }
+    var hasSuspects: Bool { !suspectApps.isEmpty }
 
     /// Whether events of any app were refused and kept.
-    var hasKept: Bool { keptCount > 0 }
+    var hasKept: Bool { !keptApps.isEmpty }
 
     func suspect(_ app: String) -> Suspect? { records[app]?.suspect }
 
     /// The suspects that meet a condition, by app.
     func suspects(where isMeant: (Suspect) -> Bool) -> [String: Suspect] {
-        guard suspectCount > 0 else { return [:] }
-        return records.compactMapValues { record in record.suspect.flatMap { isMeant($0) ? $0 : nil } }
+        var found: [String: Suspect] = [:]
+        for app in suspectApps {
+            if let suspect = records[app]?.suspect, isMeant(suspect) {
+                found[app] = suspect
+            }
+        }
+        return found
     }
 
     /// Whether fifty events of an app were refused and kept, and none accepted since.

@@ -246,6 +246,37 @@ struct Blame: Sendable {
         rejections.tolerates(RejectionWindow.share(events, of: answer), of: app)
     }
 
+    // MARK: Pieces
+
+    /// Number of the piece for each event of a refused batch. Pieces hold events of one app; with an order
+    /// they are runs of neighbours.
+    func pieces(of batch: TrackedBatch, apps: [String], isFree: Bool) -> [Int] {
+        let events = batch.header.events
+        // A small batch of an earlier run is most likely a piece: its events were refused together before.
+        let isPiece = !batch.place.isWhole || batch.history.isOfEarlierRun && events <= Cut.smallPiece
+        let app = Set(apps).count == 1 ? apps.first.flatMap { $0.isEmpty ? nil : $0 } : nil
+        let pieces = Cut.pieces(
+            of: events, apps: isFree ? apps : [], isPiece: isPiece,
+            hopeless: Set(apps).filter { isHopeless($0) }
+        ) { share(of: isFree ? $0 ?? app : nil) }
+        // One piece with all events would be the same request again.
+        return Set(pieces).count > 1 ? pieces : Cut.halves(of: events, apps: isFree ? apps : [])
+    }
+
+    /// Number of the piece for each event of a batch that is parted between apps, to see whose events fail;
+    /// nil if that would show nothing.
+    ///
+    /// - Parameter isFailing: whether nothing is accepted now. Then one event of each app that was not tried
+    ///   yet is parted off, otherwise all events of each suspected app; the rest stays together.
+    func parted(_ apps: [String], isFailing: Bool) -> [Int]? {
+        let asked = asked
+        let most = Blame.mostAsked - (isFailing ? asked.count : 0)
+        let pieces = Cut.parted(apps, atMost: most, isSampled: isFailing) { app in
+            isFailing ? !asked.contains(app) : suspect(app) != nil
+        }
+        return Set(pieces).count > 1 ? pieces : nil
+    }
+
     // MARK: Verdicts
 
     /// The verdict on a batch that was refused or has failed. Remembers the apps of failed requests.

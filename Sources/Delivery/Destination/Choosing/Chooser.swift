@@ -19,11 +19,7 @@ struct Chooser: Sendable {
     var options: DestinationOptions { backlog.options }
 
     /// What can be tried while rejected events or the destination may be at fault.
-    var untried: Untried {
-        Untried(
-            backlog: backlog, kept: kept, lane: standing.hold?.doubt?.lane,
-            prefersPieces: turns.prefersPieces, isTroubled: standing.trouble != nil)
-    }
+    var untried: Untried { Untried(backlog, kept, standing, turns) }
 
     /// The next attempt, by precedence, regardless of the rate; nil if nothing may start.
     func start() -> Start? {

@@ -13,6 +13,14 @@ struct Untried: Sendable {
     /// Whether requests fail, so that one is in flight at a time.
     let isTroubled: Bool
 
+    init(_ backlog: Backlog, _ kept: Kept, _ standing: Standing, _ turns: Turns) {
+        self.backlog = backlog
+        self.kept = kept
+        lane = standing.hold?.doubt?.lane
+        prefersPieces = turns.prefersPieces
+        isTroubled = standing.trouble != nil
+    }
+
     /// The most informative attempt now; nil if everything was tried in this doubt.
     func next(in doubt: Doubt) -> Start? {
         // With a promised order, only the rejected event itself may be passed by what comes after it.

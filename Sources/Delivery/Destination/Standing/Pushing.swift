@@ -73,8 +73,12 @@ struct Pushing: Sendable {
     mutating func usedProbe() { push?.probe = false }
 
     /// An attempt has got waiting events of a lane.
-    mutating func got(_ events: Int, _ priority: Priority) {
-        guard let left = push?.events[priority] else { return }
+    ///
+    /// - Parameter revision: that of the lane after the lease; nil if it is not known.
+    mutating func got(_ events: Int, _ priority: Priority, revision: Int? = nil) {
+        guard let left = push?.events[priority], let counted = push?.revisions[priority],
+            revision ?? .max > counted
+        else { return }
         push?.events[priority] = max(0, left - events)
     }
 

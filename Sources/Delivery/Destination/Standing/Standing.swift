@@ -176,6 +176,58 @@ struct Standing: Sendable {
 
     // MARK: Hold and breaker
 
+    /// What follows from a refusal of the request itself.
+    struct Refusal: Equatable {
+        /// What the log says.
+        enum News: Equatable {
+            /// The refusal may pass, and the destination is asked again soon.
+            case retry(number: Int, wait: Duration)
+            /// The destination counts as held from now on.
+            case held(probeIn: Duration)
+        }
+
+        /// When the refused batch may be sent again.
+        let batchNotBefore: BootInstant
+        /// Whether the refusal has begun or prolonged a hold.
+        let isHold: Bool
+        /// Nil if there is nothing new.
+        let news: News?
+    }
+
+    /// The destination has refused the request itself: begins or prolongs a hold.
+    ///
+    /// - Parameters:
+    ///   - isAgain: whether the same batch was refused before. Then it may be this batch alone, and the
+    ///     others go first, so that it does not hold them up again.
+    ///   - isProbe: otherwise the request was in flight when a hold began, and changes nothing.
+    ///   - isPatient: whether the refusal may be one that passes.
+    ///   - fresh: patience to begin a hold with; nil if the destination has not acknowledged lately.
+    ///   - probeWait: wait before the next probe of a destination that counts as held.
+    mutating func refuse(
+        _ failure: Failure, isAgain: Bool, isProbe: Bool, isPatient: Bool, fresh: Patience?,
+        probeWait: () -> Duration, at now: Moment
+    ) -> Refusal {
+        let before = hold
+        guard before == nil || isProbe else {
+            let next = isAgain ? before?.nextProbe ?? now.boot : now.boot
+            return Refusal(batchNotBefore: next, isHold: false, news: nil)
+        }
+        var patience = isPatient ? before.map(\.patience) ?? fresh : nil
+        let isSoon = patience?.refuse(at: now.boot)
+        let wait = isSoon.map { $0 - now.boot } ?? probeWait()
+        hold = Hold(
+            failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait,
+            patience: isSoon == nil ? nil : patience)
+        var news: Refusal.News?
+        if let patience, isSoon != nil {
+            _ = countFailure()
+            news = .retry(number: patience.refusals, wait: wait)
+        } else if before == nil || before?.patience != nil {
+            news = .held(probeIn: wait)
+        }
+        return Refusal(batchNotBefore: isAgain ? now.boot + wait : now.boot, isHold: true, news: news)
+    }
+
     /// Begins a hold, or replaces it.
     mutating func hold(_ new: Hold) { hold = new }
 

@@ -3,7 +3,7 @@ internal import Model
 
 /// What waits for a destination, and how large its next batches may be. A read-only view.
 ///
-/// The queue's summaries are corrected by what was requested since they were published. Otherwise the same
+/// What was requested and not answered yet is subtracted from the lanes' summaries. Otherwise the same
 /// events would be requested twice.
 struct Backlog: Sendable {
     let options: DestinationOptions
@@ -30,7 +30,7 @@ struct Backlog: Sendable {
     /// Waiting events that no request to the queue has been made for. The queue was asked for batches, not
     /// events, so each request counts as a full batch.
     func available(_ priority: Priority) -> Int {
-        guard !views[priority].isSaidEmpty else { return 0 }
+        guard !views[priority].isRefused else { return 0 }
         let waiting = waiting(priority)
         return waiting > 0 ? max(0, waiting - asked(priority) * largestBatch(priority)) : 0
     }

@@ -1,57 +1,35 @@
 internal import EventLoops
 internal import Model
 
-/// What waits in a lane: the queue's last summary, corrected by the batches leased since.
+/// What waits in a lane: the newest summary of the queue.
 ///
-/// The queue publishes its summaries from another thread, so they lag behind. Without the correction, the
-/// same events would be requested twice. Corrections end by themselves: if an answer of the queue is lost,
-/// the summary is believed again after 10 s.
+/// Summaries come from the queue's snapshots, which another thread publishes, and with each answer to a
+/// lease. They can overtake each other, so an older revision is ignored. Without that, events that were
+/// leased already would be requested again.
 struct LaneView: Sendable {
-    /// How long after a change of the queue's count of leases a different count here is believed.
-    private static let countsSettle = Duration.seconds(10)
-    /// How long after a lease the summaries may still count the batch as free.
-    private static let summaryLag = Duration.milliseconds(100)
-
-    /// The queue's last summary.
+    /// The queue's newest summary.
     private(set) var summary = LaneSummary()
     /// Acceptance of the oldest waiting event: the queue's time of day, and the same on the boot clock.
     private var oldest: (acceptedAt: Timestamp, boot: BootInstant)?
     /// Waiting events that are sent now whatever their age, because the wait of the lane's oldest event is
     /// over.
     private(set) var dueEvents = 0
-    /// Until when nothing is requested, because the queue had nothing to give.
-    private var emptyUntil: BootInstant?
-    /// Empty answers of the queue in a row.
-    private var emptyAnswers = 0
-    /// Events of all leases so far, by this machine's count. The queue counts the same
-    /// (`LaneSummary.handedOut`); the difference is what the summary does not show yet, or shows before the
-    /// batch has arrived. Nil before the first summary.
-    private var leasedEvents: Int?
-    /// Last change of the queue's count. Long after it the queue is right, so that no lane stalls because an
-    /// answer was lost.
-    private var countedAt: BootInstant?
-    /// Free batches leased since the last summary, which may still count them as free.
-    private var leasedFree = 0
-    /// Until when `leasedFree` counts. If the summary showed those leases already, it would not change any
-    /// more.
-    private var lagsUntil: BootInstant?
+    /// Revision of the summary by which `dueEvents` was counted.
+    private var dueRevision = 0
+    /// Until when nothing is requested, because the queue could not give what the summary shows.
+    private var refusedUntil: BootInstant?
+    /// How often in a row the queue could not.
+    private var refusals = 0
 
     // MARK: Changes
 
-    /// The queue has published another summary.
-    mutating func show(_ new: LaneSummary, at now: Moment) {
-        guard new != summary else { return }
-        emptyUntil = nil
-        emptyAnswers = 0
-        endLag()
-        // Without a count, or if the queue was created again (a damaged file was replaced), the queue's count
-        // is right.
-        if leasedEvents == nil || new.handedOut < summary.handedOut {
-            leasedEvents = new.handedOut
-        }
-        if new.handedOut != summary.handedOut {
-            countedAt = now.boot
-        }
+    /// The queue has published or answered a summary.
+    ///
+    /// - Returns: whether it is newer than the last one.
+    mutating func show(_ new: LaneSummary, at now: Moment) -> Bool {
+        guard new.revision > summary.revision else { return false }
+        refusedUntil = nil
+        refusals = 0
         if new.oldestAcceptedAt != oldest?.acceptedAt {
             // A time in the future (the clock was set back) starts a full wait now; otherwise the event would
             // wait until the clock reaches that time.
@@ -61,106 +39,79 @@ struct LaneView: Sendable {
             }
         }
         summary = new
+        return true
     }
 
-    /// The queue has leased a batch. Leases whose attempt is gone count too, because the queue counts them.
-    mutating func noteLease(events: Int) { leasedEvents = (leasedEvents ?? 0) + events }
-
-    /// An attempt has got a batch: a new one, or a free one.
-    mutating func noteBatch(events: Int, isNew: Bool, at now: BootInstant) {
-        lagsUntil = now + LaneView.summaryLag
-        if isNew {
-            dueEvents = max(0, dueEvents - events)
-        } else {
-            leasedFree += 1
-        }
-    }
-
-    /// The queue had nothing to give, although the summary says otherwise: the summary is about to change, or
-    /// the queue cannot give a batch now. The next request waits 1, 2, 4 … 30 s.
+    /// An attempt has got events that waited. If the summary by which events were let go did not count these
+    /// any more, as many others are still due.
     ///
-    /// - Returns: whether it was empty before too: once may be a misunderstanding.
-    mutating func noteEmpty(at now: BootInstant) -> Bool {
-        emptyUntil = now + .seconds(min(30, 1 << min(5, emptyAnswers)))
-        emptyAnswers += 1
+    /// - Parameter revision: that of the lane after the lease; nil if it is not known.
+    mutating func noteBatch(events: Int, revision: Int?) {
+        guard revision ?? .max > dueRevision else { return }
+        dueEvents = max(0, dueEvents - events)
+    }
+
+    /// The queue had nothing to give. If the summary still shows something, the queue cannot give it now, and
+    /// the next request waits 1, 2, 4 … 30 s, or until the lane changes.
+    ///
+    /// - Parameter revision: that of the lane when the queue looked; nil if it did not say.
+    /// - Returns: whether that is still so; false if the lane has changed since.
+    mutating func noteEmpty(revision: Int?, at now: BootInstant) -> Bool {
+        guard revision.map({ $0 >= summary.revision }) ?? true else { return false }
         dueEvents = 0
-        return emptyAnswers > 1
+        guard offersSomething else { return true }
+        refusedUntil = now + .seconds(min(30, 1 << min(5, refusals)))
+        refusals += 1
+        return true
     }
 
     /// Lets at least this number of waiting events go now.
-    mutating func letGo(_ events: Int) { dueEvents = max(dueEvents, events) }
+    mutating func letGo(_ events: Int) {
+        guard events > dueEvents else { return }
+        dueEvents = events
+        dueRevision = summary.revision
+    }
 
     /// Lets events go only if a command wants them.
     mutating func letNoneGo() { dueEvents = 0 }
 
-    /// Ends corrections that are over.
-    ///
-    /// - Parameter isAsked: whether the queue is being asked for a batch of the lane. Then its count may yet
-    ///   change.
-    mutating func passTime(at now: BootInstant, isAsked: Bool) {
-        if let until = lagsUntil, until <= now {
-            endLag()
-        }
-        if let until = emptyUntil, until <= now {
-            emptyUntil = nil
-        }
-        if let at = countedAt, at + LaneView.countsSettle <= now, !isAsked {
-            countedAt = nil
-            leasedEvents = summary.handedOut
+    /// Ends a wait that is over.
+    mutating func passTime(at now: BootInstant) {
+        if let until = refusedUntil, until <= now {
+            refusedUntil = nil
         }
     }
 
-    /// The queue was emptied: corrections are forgotten, and its count continues.
+    /// The queue was emptied: what was planned with the lane's events is forgotten.
     mutating func forget() {
         var view = LaneView()
         view.summary = summary
-        view.leasedEvents = leasedEvents
         self = view
-    }
-
-    private mutating func endLag() {
-        leasedFree = 0
-        lagsUntil = nil
     }
 
     // MARK: Questions
 
-    /// Whether the queue had nothing to give and is not asked for a moment.
-    var isSaidEmpty: Bool { emptyUntil != nil }
+    /// Whether the queue could not give what the summary shows, and is not asked for a moment.
+    var isRefused: Bool { refusedUntil != nil }
 
     /// Events in no batch, and those in batches that the queue has formed but not handed over.
-    var waiting: Int {
-        max(0, summary.waitingEvents + summary.handedOut - (leasedEvents ?? summary.handedOut))
-    }
+    var waiting: Int { summary.waitingEvents }
 
-    /// Free batches without those leased since the summary.
-    var freeBatches: Int { isSaidEmpty ? 0 : max(0, summary.freeBatches - leasedFree) }
-
-    /// Whether the queue's count of leases may differ from this one without an error.
-    var isCountUncertain: Bool { countedAt != nil }
-
-    /// Whether the summary is older than the last leases.
-    var isAheadOfSummary: Bool { (leasedEvents ?? 0) > summary.handedOut }
+    /// Batches that can be leased by their id.
+    var freeBatches: Int { isRefused ? 0 : summary.freeBatches }
 
     /// Acceptance of the oldest waiting event, on the boot clock.
     var oldestAcceptedAt: BootInstant? { oldest?.boot }
 
-    /// Whether the lane may hold more than is known, so that a command asks once more.
-    var mayHoldMore: Bool {
-        if isAheadOfSummary { return true }
-        if isSaidEmpty && waiting > 0 { return true }
-        // It is unknown whether the summary is from before or after the last batch.
-        return lagsUntil != nil && waiting + summary.freeBatches > 0
-    }
+    /// Whether a drain has to ask once more.
+    var mayHoldMore: Bool { isRefused && waiting > 0 }
 
-    /// Adds the times at which these answers change by themselves.
+    private var offersSomething: Bool { summary.waitingEvents + summary.freeBatches > 0 }
+
+    /// Adds the time at which these answers change by themselves.
     func addChanges(to next: inout NextPoint) {
-        if summary.waitingEvents + summary.freeBatches > 0 {
-            next.take(lagsUntil)
-            next.take(emptyUntil)
-        }
-        if (leasedEvents ?? 0) != summary.handedOut {
-            next.take(countedAt.map { $0 + LaneView.countsSettle })
+        if offersSomething {
+            next.take(refusedUntil)
         }
     }
 }
