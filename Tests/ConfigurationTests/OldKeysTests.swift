@@ -138,7 +138,7 @@ struct OldKeysTests {
             """
         let before = try Settings.read([ConfigurationText(file: "old.toml", text: old)])
         let after = try Settings.read([ConfigurationText(file: "new.toml", text: new)])
-        #expect(before.settings.changes(to: after.settings) == [])
+        #expect(SettingsChange.all(from: before.settings, to: after.settings) == [])
         #expect(after.warnings == [])
         #expect(before.warnings.allSatisfy { $0.severity == .note && $0.position != nil })
         #expect(
