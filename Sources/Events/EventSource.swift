@@ -22,7 +22,7 @@ final class AppState {
     let name: String
     /// The app's name as JSON text.
     let quotedName: [UInt8]
-    private(set) var settings = AppSettings()
+    private(set) var settings = AppOptions()
     /// Where the app's records have their name, time and severity.
     private(set) var members = RecordMembers()
     /// Zone of times that do not name one.

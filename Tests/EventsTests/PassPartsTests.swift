@@ -91,7 +91,7 @@ struct PassPartsTests {
         }
     }
 
-    private func state(_ change: (inout AppSettings) -> Void = { _ in }) -> AppState {
+    private func state(_ change: (inout AppOptions) -> Void = { _ in }) -> AppState {
         var options = EventOptions()
         change(&options.defaults)
         return AppState("shop", seed: 1, options, WatchedNames([]))
@@ -114,7 +114,7 @@ struct PassPartsTests {
 
     @Test("the writers of a source decide who may be critical, and whose app is believed")
     func blockTrust() {
-        func context(_ isShared: Bool, _ change: (inout AppSettings) -> Void = { _ in }) -> BlockContext {
+        func context(_ isShared: Bool, _ change: (inout AppOptions) -> Void = { _ in }) -> BlockContext {
             let source = EventSource(state: state(change), isShared: isShared, isBackfill: false)
             return BlockContext(source, at: Timestamp(nanoseconds: 0), maxAge: nil, isSynchronised: true)
         }
@@ -160,7 +160,7 @@ struct PassPartsTests {
 
     @Test("where records have their members follows settings, and leaves out what tags hide")
     func recordMembers() {
-        var settings = AppSettings()
+        var settings = AppOptions()
         settings.defaultEventName = "access"
         settings.levelMembers = ["lvl"]
         let watched = WatchedNames(settings.paths)

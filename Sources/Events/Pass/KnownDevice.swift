@@ -14,7 +14,7 @@ struct KnownDevice {
     init() { device = nil }
 
     /// The machine's properties with those of the app, its version and build.
-    init(_ machine: DeviceText?, _ settings: AppSettings) {
+    init(_ machine: DeviceText?, _ settings: AppOptions) {
         var device = machine
         if let version = settings.version {
             device?.members.append(DeviceText.Member("app_version", version))

@@ -26,7 +26,7 @@ struct RecordMembers {
     init() {}
 
     /// What tags hide is left out of the candidates.
-    init(_ settings: AppSettings, _ watched: WatchedNames, _ hidden: HiddenPaths?) {
+    init(_ settings: AppOptions, _ watched: WatchedNames, _ hidden: HiddenPaths?) {
         hiding = hidden?.number
         defaultName = Array("\"name\":".utf8) + JSONText.quoted(settings.defaultEventName)
         names = Candidates(settings.nameMembers, watched, hiding: hidden)
@@ -36,7 +36,7 @@ struct RecordMembers {
             settings.levelMembers != Severity.usualMembers || settings.levelScale != .auto
             || settings.textFormat?.parses == true
         severityBit = Candidates(["severity"], watched).mask
-        filePathSlot = settings.addsFilePath ? watched.slot(of: AppSettings.filePath) : nil
+        filePathSlot = settings.addsFilePath ? watched.slot(of: AppOptions.filePath) : nil
         versionSlot = Candidates(["version"], watched, hiding: hidden).paths.first?.slot
     }
 }
