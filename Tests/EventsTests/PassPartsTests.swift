@@ -52,7 +52,7 @@ struct PassPartsTests {
         let (a, b, c) = (member("a", "1", in: text), member("b", "2", in: text), member("c", "3", in: text))
         #expect(written(text) { $0.remove(a, of: $1) } == #"{ "b":2 , "c":3"#)
         #expect(written(text) { $0.remove(b, of: $1) } == #"{"a":1,  "c":3"#)
-        #expect(written(text) { $0.remove(c, of: $1) } == #"{"a":1, "b":2"#)
+        #expect(written(text) { $0.remove(c, of: $1) } == #"{"a":1, "b":2 "#)
         // The order of the notes does not matter.
         let nothing = written(text) { draft, base in
             for member in [c, a, b] { draft.remove(member, of: base) }
