@@ -13,8 +13,9 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
-/// Modules whose tests compute: debug builds optimise them too, with their assertions, which makes those tests three to five times as
-/// fast. The others, and the tests themselves, are built in a third of the time without.
+/// Modules whose tests compute: debug builds optimise them too, with their assertions, which makes those
+/// tests three to five times as fast. The others, and the tests themselves, are built in a third of the time
+/// without.
 let computing: Set = [
     "Configuration", "Delivery", "Digests", "EventLoops", "Events", "Frames", "Logs", "Metrics", "Model",
     "Queue",
@@ -77,7 +78,6 @@ let package = Package(
         system("CZstd", "libzstd", "libzstd-dev"),
         shim("CGzip"),
         system("CZlib", "zlib", "zlib1g-dev"),
-        shim("CMicroHTTPD"),
         system("CCurl", "libcurl", "libcurl4-openssl-dev"),
         system("COpenSSL", "openssl", "libssl-dev"),
 
@@ -188,7 +188,7 @@ let package = Package(
         tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"]),
 
         // Receiver
-        module("Receiver", ["EventLoops", "Events", "Model", "Frames", "CMicroHTTPD", "COpenSSL"]),
+        module("Receiver", ["EventLoops", "Events", "Model", "Frames", "Control", "COpenSSL"]),
         tests("Receiver", ["EventLoops", "Model", "Frames", "Outputs", "TestKit"]),
 
         // Agent
@@ -218,7 +218,7 @@ let package = Package(
         .executableTarget(
             name: "spoolship",
             dependencies: [
-                "Agent", "CBuild", "CCurl", "CGzip", "CLinux", "CMicroHTTPD", "COpenSSL", "CSQLite", "CZstd",
+                "Agent", "CBuild", "CCurl", "CGzip", "CLinux", "COpenSSL", "CSQLite", "CZstd",
                 "Configuration",
                 "Containers", "Control",
                 "Digests", "EventLoops", "Model", "Outputs", "Receiver", "Spool",
@@ -260,7 +260,8 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// Benchmarks of single parts. On request, because they need what nothing else does: libsimdjson-dev (`scripts/bootstrap bench`).
+// Benchmarks of single parts. On request, because they need what nothing else does: libsimdjson-dev
+// (`scripts/bootstrap bench`).
 if Context.environment["SPOOLSHIP_BENCHMARKS"] != nil {
     func benchmark(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
         .executableTarget(

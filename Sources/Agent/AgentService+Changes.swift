@@ -144,10 +144,10 @@ extension AgentService {
     ///
     /// - Parameter isByPerson: whether an operator asked for it, and not a container.
     func apply(_ new: Settings, _ parts: Parts, isByPerson: Bool = false) async throws(ControlRefusal) {
-        let changes = settings.changes(to: new)
+        let changes = SettingsChange.all(from: settings, to: new)
         // What can fail comes first, so that a refused change leaves nothing half applied.
         let options = try relaying(
-            (try new.deliveryOptions(of: host.installID), try senders(for: new)),
+            (try new.deliveryOptions(of: host.installID), try senders.senders(for: new, of: parts.queue)),
             ControlRefusal.init(settings:))
         let newSchemas = try relaying(try new.schemaRules(), ControlRefusal.init(settings:))
         try await relaying(awaiting: try await parts.queue.apply(new.queueOptions)) { (error: QueueError) in
@@ -165,6 +165,62 @@ extension AgentService {
         }
         sink.format = new.agent.logFormat
     }
+
+    // MARK: Settings that containers change
+
+    /// Applies the values of the containers to the settings, and publishes them to apps. Changes that arrive
+    /// while a round waits for its turn are part of that round.
+    func containersChanged() async {
+        guard !isContainerRoundWanted else { return }
+        isContainerRoundWanted = true
+        await configurationTurn.takeTurn(configurationTurn.drawTicket())
+        defer { configurationTurn.passTurn() }
+        isContainerRoundWanted = false
+        guard let parts else { return }
+        await applyContainers(parts)
+    }
+
+    /// Puts the values of the containers on top of the configured settings. Called only while the caller has
+    /// the configuration's turn: a reload at the same time would apply older values.
+    func applyContainers(_ parts: Parts) async {
+        let states = parts.containers.states
+        var overlay = SettingsOverlay(configured, states)
+        if overlay.settings != settings {
+            do throws(ControlRefusal) {
+                try await apply(overlay.settings, parts)
+            } catch {
+                await applySingly(&overlay, parts)
+            }
+        }
+        containerNews.report(overlay, log)
+        await parts.containers.setRefused(overlay.refused)
+        containerNews.publish(states, log)
+    }
+
+    /// Applies wishes one by one, because they cannot be applied together: those that are possible take
+    /// effect.
+    private func applySingly(_ overlay: inout SettingsOverlay, _ parts: Parts) async {
+        var reached = configured
+        for wish in overlay.wishes {
+            do {
+                let next = try reached.setting(wish.path, to: wish.value, origin: .container(wish.container))
+                try await apply(next, parts)
+                reached = next
+            } catch let error as ControlRefusal {
+                overlay.refuse(wish, error.message)
+            } catch {
+                overlay.refuse(wish, "\(wish.path) conflicts with the other settings")
+            }
+        }
+        guard settings != reached else { return }
+        do throws(ControlRefusal) {
+            try await apply(reached, parts)
+        } catch {
+            log.error("settings of containers not applied", ["reason": error.message])
+        }
+    }
+
+    // MARK: What is made of the settings
 
     /// The settings in force, but with those that need a restart as they were at the start.
     var settingsOfReading: Settings { settings.reading(as: reloads.withLock { $0.started }) }

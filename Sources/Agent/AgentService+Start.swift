@@ -91,9 +91,7 @@ extension AgentService {
                         hint: "does the disk of the spool, or of a directory in `read`, hang?"),
                     WatchedLoop(self.storeLoop, hint: "does the disk of the state directory hang?"),
                 ]
-                    + self.assumeIsolated {
-                        $0.writingLoops.values.map { WatchedLoop($0, hint: "does its disk hang?") }
-                    }
+                    + self.senders.loops.map { WatchedLoop($0, hint: "does its disk hang?") }
                     + reader.watchedLoops
             } state: {
                 (queue.snapshot, DeliverySnapshot(), reader.figures)
@@ -104,7 +102,12 @@ extension AgentService {
         reader.mounts.whenUsed { parts.pulse.beginRounds() }
         claim.whenTaken { parts.notice.adopt($0) }
         // A port that is in use ends the start here, before delivery and reading begin.
-        try await openPorts(parts, restored, rules, tap)
+        let rereader = Rereader(
+            on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time,
+            clock: clockTrust(queue), log: log,
+            ofPlaces: { await self.settingsOfReading.forPlaces($0) }
+        ) { await self.intakeSettings(cap: queue.snapshot.maxSize) }
+        ports = try await PortOpener(agent: self, settings: settings, parts: parts).open(tap, rereader)
         let expiry = ExpiryRounds(on: loop, queue: queue)
         // From here on, changes of the queue reach delivery and the intakes. Changes before were not passed
         // on, so its present state is taken over below.
@@ -166,12 +169,26 @@ extension AgentService {
         let options = try settings.deliveryOptions(of: host.installID)
         deadlines = options.deadlines
         return DeliveryDriver(
-            on: loop, store: queue, senders: try senders(for: settings), options: options, switches: switches,
+            on: loop, store: queue, senders: try senders.senders(for: settings, of: queue), options: options,
+            switches: switches,
             isEnabled: collection.isOn, time: time, log: log, summaries: { queue.lanes },
             countLate: { batch, deadline, before in
                 let events = try? BatchEvents()
                 return events?.count(in: batch, before: before, apps: deadline.apps) ?? batch.header.events
             }, persist: { name, value in try await queue.setSwitch(name, value) })
+    }
+
+    /// Makes the keeper of the containers; opens none yet.
+    private func makeKeeper(
+        _ queue: QueueStore, _ driver: DeliveryDriver, _ functions: FunctionDesk, _ rules: IntakeRules
+    ) -> ContainerKeeper {
+        ContainerKeeper(
+            store: queue, inForce: containers, userAgent: "spoolship/\(program.version)",
+            facts: host.agentFacts(version: program.version), on: loop, time: time, log: log,
+            isNetworkOn: { driver.snapshot.isNetworkOn },
+            published: { [readerLoop] in readerLoop.post { rules.documentsChanged() } },
+            changed: { Task(executorPreference: self.loop) { await self.containersChanged() } }
+        ) { call, answer in functions.ask(call, answer: answer) }
     }
 
     /// Lets delivery check deadlines again when the time of day was set. Without the watcher it notices

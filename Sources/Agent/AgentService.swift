@@ -11,9 +11,9 @@
 // Its parts:
 //
 // - `AgentService` (this file): the loops, the parts, signals, stop. `+Start`: what is made, in which order.
-//   `+Changes`: reload, enable and disable, country, sessions, log level. `+Ports`: the control socket and
-//   the stats port. `+Outputs`: senders of the destinations. `+Containers` (Containers): settings that
-//   containers change.
+//   `+Changes`: reload, settings that containers change, enable and disable, country, sessions, log level.
+// - `PortOpener` opens the control socket and the stats port, `SenderFactory` (Sending) makes the senders of
+//   destinations: each returns what it made.
 // - `AgentLife`, `CollectionSwitch`, `ReloadPlan`, `ContainerNews`: values that decide for it, each with its
 //   own state: start, run and stop; collection on and off; what a reload may change; what was reported.
 // - Settings: the configuration, translated to the settings of each module.
@@ -99,8 +99,8 @@ public actor AgentService: LoopActor {
     nonisolated let machine: Machine
     /// How the last run ended.
     nonisolated let lastRun: LastRun
-    /// Figures of the attempts; they outlive reloads.
-    nonisolated let sending = SendingFigures()
+    /// Makes the senders of destinations.
+    nonisolated let senders: SenderFactory
     /// Work that the agent does instead of reading the spool, such as shipping old files without a running
     /// agent; nil for a service. The agent ends with it.
     nonisolated let task: (@Sendable () -> Void)?
@@ -122,8 +122,6 @@ public actor AgentService: LoopActor {
     var watches = Watches()
     /// Schemas of events; nil for none.
     nonisolated let schemas = Mutex<SchemaRules?>(nil)
-    /// Loops of destinations that block, by the destination's name. They outlive reloads.
-    var writingLoops: [String: EventLoop] = [:]
     /// The ports at which the agent answers.
     var ports = OpenPorts()
 
@@ -189,6 +187,8 @@ public actor AgentService: LoopActor {
 
     nonisolated var log: Log { Log(sink) }
     nonisolated var host: HostFacts { machine.facts }
+    /// Figures of the attempts; they outlive reloads.
+    nonisolated var sending: SendingFigures { senders.figures }
 
     /// The parts; nil until the start is complete. Commands that come earlier are refused with `starting`.
     var parts: Parts? { life.running?.parts }
@@ -233,6 +233,7 @@ public actor AgentService: LoopActor {
         self.loop = loop
         reloads = Mutex(Reloads(lastSuccess: time.wallTime, configured: settings, started: settings))
         machine = Machine(HostFacts(settings, version: program.version, log: Log(sink)))
+        senders = SenderFactory(program, machine, on: loop, log: Log(sink), time: SystemTime())
         lastRun = LastRun(in: settings.agent.stateDirectory)
         manager = ServiceManager(socket: environment("NOTIFY_SOCKET"))
         readerLoop = try relaying(try EventLoop(name: "reader"), AgentError.init(start:))
@@ -255,7 +256,7 @@ public actor AgentService: LoopActor {
         defer {
             readerLoop.stop()
             storeLoop.stop()
-            for loop in writingLoops.values { loop.stop() }
+            for loop in senders.loops { loop.stop() }
             mounts.stop()
         }
         let alarm = HangAlarm(for: loop, on: storeLoop, log: log)

@@ -46,7 +46,7 @@ struct ReloadPlan {
         hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
         rules = try relaying(try new.configuredRules(facts), ControlRefusal.init(settings:))
         startsReading = readsSpool && settings.destinations.isEmpty && !new.destinations.isEmpty
-        changes = configured.changes(to: new)
+        changes = SettingsChange.all(from: configured, to: new)
         warnings = loaded.warnings.filter { $0.severity != .note }.map(\.message)
     }
 
@@ -59,7 +59,8 @@ struct ReloadPlan {
     func result(since started: Settings, others: [String], warnings more: [String]) -> ReloadResult {
         let changed = changes.filter { !$0.needsRestart }.map(\.description)
         let paths = Set(changes.map(\.path))
-        let waiting = started.changes(to: new).filter(\.needsRestart).map(\.path).filter(paths.contains)
+        let waiting = SettingsChange.all(from: started, to: new).filter(\.needsRestart).map(\.path)
+            .filter(paths.contains)
         return (changed + others, waiting, warnings + more)
     }
 }

@@ -1,9 +1,9 @@
 internal import Model
 
-extension ValueType where Value == EndpointURL {
+extension EndpointURL {
     /// A URL with one of some schemes; a user or password in it is refused unless `credentials`, because URLs
     /// are printed.
-    static func url(_ schemes: String..., credentials: Bool = false) -> ValueType {
+    static func settingType(_ schemes: String..., credentials: Bool = false) -> ValueType<EndpointURL> {
         let shown = schemes.map { $0 + "://" }.joined(separator: ", ")
         return ValueType("URL", range: shown) { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }

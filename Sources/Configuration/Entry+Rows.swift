@@ -58,7 +58,8 @@ extension Entry {
     ///
     /// - Parameters:
     ///   - other: the section that lists the same keys, if one does.
-    ///   - isOn: a property that the section sets to true. `name = true` sets it alone, `name = false` turns it off.
+    ///   - isOn: a property that the section sets to true, unless an earlier file has turned it off. `name =
+    ///     true` sets it alone, `name = false` turns it off.
     static func section<Section: SettingsSection>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Section>, _ why: String,
         only scope: DestinationUse.Scope = .all, sameKeysAs other: String? = nil,
@@ -73,7 +74,9 @@ extension Entry {
                     owner[keyPath: place()][keyPath: isOn()] = value
                     return
                 }
-                owner[keyPath: place()][keyPath: isOn()] = true
+                // Only a word turns a section on that an earlier file has turned off: a later file may say
+                // how it is read without knowing whether.
+                owner[keyPath: place()][keyPath: isOn()] = owner[keyPath: place()][keyPath: isOn()] ?? true
             }
             owner[keyPath: place()].read(node, path: path, context: &context)
         } list: { owner, section in

@@ -118,10 +118,10 @@ extension ReadContext {
             checkDispatch(
                 destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
             if destination.kind == .nats {
-                checkNATS(destination, path: path)
+                destination.checkNATS(path: path, &self)
             }
             if destination.kind == .kafka {
-                checkKafka(destination, path: path)
+                destination.checkKafka(path: path, &self)
             }
             for mistake in destination.syslogMistakes {
                 complain(of: "\(path).\(mistake.setting)", mistake.what, severity: mistake.severity)

@@ -114,6 +114,10 @@ public struct Settings: SettingsSection {
     /// printed.
     public var effective: [EffectiveSetting] { effective(in: .root) }
 
+    /// These settings as they are in force until a restart: with the values of `started` for settings that a
+    /// reload cannot apply.
+    package func untilRestart(since started: Settings) -> Settings { keeping(started) }
+
     /// The sections and their settings, in the order of the shipped file, for help and manuals.
     package static var description: [SectionDescription] {
         entries.compactMap { entry in
@@ -156,7 +160,7 @@ public struct Settings: SettingsSection {
             "rule", \.rules, key: "name", RuleSettings.nameType, { $0.name ?? "" },
             "What happens to events: each rule has a condition and actions, and all apply, in their order."),
         .list(
-            "container", \.containers, key: "id", .containerID, { $0.id },
+            "container", \.containers, key: "id", ContainerSettings.idType, { $0.id },
             "Remotely managed containers, in the order in which they apply."),
         .named(
             "functions", \.functions,

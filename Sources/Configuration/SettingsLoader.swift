@@ -1,5 +1,6 @@
 internal import EventLoops
 internal import Glibc
+public import Model
 
 /// A configuration that was read: its settings, and warnings for a person.
 public struct LoadedSettings: Sendable, Equatable {
@@ -139,7 +140,7 @@ extension Settings {
         }
         context.close()
         settings.origins = context.origins
-        settings.applyTypeDefaults()
+        TypeDefault.apply(to: &settings.destinations, &settings.origins)
         let files = texts.map(\.file)
         let sorted = context.problems.enumerated().sorted { left, right in
             func place(_ problem: Problem, _ index: Int) -> (Int, Int, Int, Int) {
@@ -204,5 +205,53 @@ extension Settings {
         }
         throw Problem(
             .unreadable, "\(path) is larger than \(SizeText.print(largestFile)); is it the right file?")
+    }
+
+    /// The same settings with another value for one of them.
+    ///
+    /// The value is checked as one in a file, also against the other settings: a container (`may_set`) or a
+    /// command cannot set what a file could not.
+    ///
+    /// - Throws: `ConfigurationError` with what is wrong with the value.
+    public func setting(
+        _ path: String, to value: JSONValue, origin: Origin
+    ) throws(ConfigurationError) -> Settings {
+        let listed = Settings.listedPath(of: path)
+        guard let setting = effective.first(where: { $0.path == listed }),
+            !setting.section.path.contains(".")
+        else {
+            throw ConfigurationError(problems: [
+                Problem(.unknownKey, "no setting \(path) that can be set at run time")
+            ])
+        }
+        guard let node = TOMLNode(value) else {
+            throw ConfigurationError(problems: [
+                Problem(.wrongType, "\(path) has a value that no setting can have")
+            ])
+        }
+        var context = ReadContext(origins: origins, origin: origin)
+        let key = String(path.dropFirst(setting.section.path.count + 1))
+        let section = TOMLNode(value: .table([.init(key: key, node: node)]))
+        let root = TOMLNode(value: .table([.init(key: setting.section.path, node: section)]))
+        var changed = self
+        changed.read(root, path: "", context: &context)
+        if context.problems.allSatisfy({ $0.severity != .error }) {
+            context.checkConsistency(of: changed)
+        }
+        let errors = context.problems.filter { $0.severity == .error }
+        guard errors.isEmpty else { throw ConfigurationError(problems: errors) }
+        changed.origins = context.origins
+        TypeDefault.apply(to: &changed.destinations, &changed.origins)
+        return changed
+    }
+
+    /// The path under which a setting is listed: that of its new key, if the path has an old one.
+    package static func listedPath(of path: String) -> String {
+        let parts = path.split(separator: ".", maxSplits: 1)
+        guard parts.count == 2, let section = description.first(where: { $0.name == parts[0] }),
+            let old = section.oldKeys.first(where: { $0.name == parts[1] })
+        else { return path }
+        // What is behind a dot is a part of the value: `name_length.beyond`.
+        return "\(section.name).\(old.now.prefix { $0 != "." })"
     }
 }

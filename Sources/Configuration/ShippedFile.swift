@@ -1,10 +1,11 @@
-extension Settings {
+/// Texts that are made of the table of settings.
+public enum ShippedFile {
     /// The text of the shipped `etc/spoolship.toml`: what most people set, commented out. A test compares the
     /// file with it.
     ///
     /// It is short, and people write into `conf.d`, so that an upgrade rarely has to ask about an edited
     /// file.
-    public static var shippedFile: String {
+    public static var text: String {
         """
         # The configuration of Spoolship. `man spoolship.toml` lists all settings; each has a default.
         #
@@ -50,7 +51,7 @@ extension Settings {
         # `spoolship check` finds mistakes, `spoolship check --print` shows what is in force and where it comes from,
         # `systemctl reload spoolship` applies changes, all or none of them.
 
-        """ + description.map { $0.shippedText() }.joined()
+        """ + Settings.description.map { $0.shippedText() }.joined()
     }
 }
 

@@ -155,7 +155,7 @@ extension ValueType where Value == SecretSource {
             }
             if let name = value.behind("credential:") {
                 return try relaying(
-                    .credential(try ValueType<String>.credentialName.parse(TOMLNode(value: .string(name))))
+                    .credential(try SecretSource.credentialNameType.parse(TOMLNode(value: .string(name))))
                 ) { (_: Problem) in
                     Problem(
                         .outOfRange,

@@ -2,6 +2,9 @@
 ///
 /// `parse` and `print` are inverse: `check --print` must show a text that sets the same value again. Tests
 /// read back what each type prints.
+///
+/// The types that many settings share are here and in `ValueType+Text`. A type of one kind of value belongs
+/// to that kind: `EndpointURL.settingType`, `S3Settings.bucketNameType`.
 struct ValueType<Value: Sendable & Equatable>: Sendable {
     /// Kind of value, for people: `duration`.
     let name: String
@@ -38,6 +41,12 @@ extension ValueType {
         ValueType<Value?>(
             name, range: range, parse: { node throws(Problem) in try parse(node) },
             print: { value in value.flatMap { print($0) } })
+    }
+
+    /// The same type, but one value is printed as not set. For settings without a default that are not
+    /// optional, such as `name`: the initial value is a mark for "not set".
+    func standingForNothing(_ nothing: Value) -> ValueType {
+        ValueType(name, range: range, parse: parse) { $0 == nothing ? nil : print($0) }
     }
 }
 

@@ -5,9 +5,9 @@ public import TimeZones
 /// How events are read. Plain values that `Agent` makes of the configuration.
 public struct EventOptions: Sendable, Equatable {
     /// Settings of apps that have no entry in `apps`.
-    public var defaults = AppSettings()
+    public var defaults = AppOptions()
     /// Settings by app. An entry is complete: `defaults` adds nothing to it.
-    package var apps: [String: AppSettings] = [:]
+    package var apps: [String: AppOptions] = [:]
     /// Rules that give events a priority. The first that fits counts.
     public var priorityRules: [PriorityRule] = []
     /// Age beyond which events expire; an event of exactly this age is kept. Default: 25 days. Nil: no event
@@ -32,7 +32,7 @@ public struct EventOptions: Sendable, Equatable {
 }
 
 /// How the lines of one app are read.
-public struct AppSettings: Sendable, Equatable {
+public struct AppOptions: Sendable, Equatable {
     /// Whether lines are events, or records of other loggers.
     package var kind = LineKind.event
     /// Whether the lines are entries of the systemd journal, whose message may be text.
@@ -49,7 +49,7 @@ public struct AppSettings: Sendable, Equatable {
     /// with dots lead into objects, and the first usable value counts.
     public var nameMembers: [String] = []
     /// Members that may hold the time of a record, or of an event without `timestamp`.
-    public var timeMembers = AppSettings.usualTimes
+    public var timeMembers = AppOptions.usualTimes
     /// Members that may hold the severity.
     package var levelMembers = Severity.usualMembers
     /// Meaning of a severity that is a number; `auto` decides by the member's name.

@@ -1,6 +1,5 @@
 internal import EventLoops
 internal import Model
-internal import TextFormats
 internal import TimeZones
 
 /// A source of lines: the app, and how far its writers are trusted. Made by `EventPass.source`.
@@ -23,32 +22,15 @@ final class AppState {
     let name: String
     /// The app's name as JSON text.
     let quotedName: [UInt8]
-    private(set) var settings = AppSettings()
-    /// `"name":"…"` with the default name of records.
-    private(set) var defaultNameMember: [UInt8] = []
-    /// Members that may hold a record's name, time and severity.
-    private(set) var nameCandidates = Candidates.none
-    private(set) var timeCandidates = Candidates.none
-    private(set) var levelCandidates = Candidates.none
-    /// Whether records get a member `severity`. Receivers know the usual members themselves; they cannot know
-    /// configured members and scales, or what a format has parsed.
-    private(set) var addsSeverity = false
-    /// Scanner bit of `severity`: a record that has it keeps it.
-    private(set) var severityBit: UInt64 = 0
-    /// Slot of `version`, by which GELF is recognised; nil if tags hide it.
-    private(set) var versionSlot: Int?
-    /// Slot of the member with the file's path; nil if records do not get it.
-    private(set) var filePathSlot: Int?
+    private(set) var settings = AppOptions()
+    /// Where the app's records have their name, time and severity.
+    private(set) var members = RecordMembers()
     /// Zone of times that do not name one.
     private(set) var zone = TimeZoneRules.utc
     /// Properties of the machine and of the app.
-    private var device: DeviceText?
-    /// Last result of `device(at:)`; used again for times within its span.
-    private var renderedDevice: (text: [UInt8], from: Timestamp, until: Timestamp)?
+    private var device = KnownDevice()
     /// Priority rules that can fit events of the app, in order.
     private(set) var rules: [NameRule] = []
-    /// Number of the `HiddenPaths` that the candidates were built from.
-    private(set) var hiding: Int?
     /// Whether the queue may store the names of its events; false while tags hide them.
     var storesNames = true
     /// Value of the pass's counter when a source of the app was last begun.
@@ -67,11 +49,7 @@ final class AppState {
 
     /// The device as JSON text for events of a time, with the span of times in which it stays the same.
     func device(at time: Timestamp) -> (text: [UInt8], from: Timestamp, until: Timestamp) {
-        if let known = renderedDevice, time >= known.from, time < known.until { return known }
-        let rendered =
-            device?.rendered(at: time) ?? ([], Timestamp(nanoseconds: .min), Timestamp(nanoseconds: .max))
-        renderedDevice = rendered
-        return rendered
+        device.text(at: time)
     }
 
     deinit {
@@ -81,27 +59,10 @@ final class AppState {
 
     /// Prepares settings for use; what tags hide is left out of the candidates.
     func configure(_ options: EventOptions, _ watched: WatchedNames, _ hiding: HiddenPaths? = nil) {
-        self.hiding = hiding?.number
         settings = options.apps[name] ?? options.defaults
-        defaultNameMember = Array("\"name\":".utf8) + JSONText.quoted(settings.defaultEventName)
-        nameCandidates = Candidates(settings.nameMembers, watched, hiding: hiding)
-        timeCandidates = Candidates(settings.timeMembers, watched, hiding: hiding)
-        levelCandidates = Candidates(settings.levelMembers, watched, hiding: hiding)
-        addsSeverity =
-            settings.levelMembers != Severity.usualMembers || settings.levelScale != .auto
-            || settings.textFormat?.parses == true
-        severityBit = Candidates(["severity"], watched).mask
-        filePathSlot = settings.addsFilePath ? watched.slot(of: AppSettings.filePath) : nil
-        versionSlot = Candidates(["version"], watched, hiding: hiding).paths.first?.slot
+        members = RecordMembers(settings, watched, hiding)
         zone = settings.zone ?? options.zone
-        device = options.device
-        renderedDevice = nil
-        if let version = settings.version {
-            device?.members.append(DeviceText.Member("app_version", version))
-        }
-        if let build = settings.build {
-            device?.members.append(DeviceText.Member("app_build", build))
-        }
+        device = KnownDevice(options.device, settings)
         rules = options.priorityRules.filter { $0.app == nil || $0.app == name }.map { NameRule($0) }
     }
 }

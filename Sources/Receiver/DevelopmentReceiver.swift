@@ -8,22 +8,23 @@
 // * Hostile bodies cost bounded memory: of one body, of all bodies together, and of one unpacked.
 //
 // Its parts:
-// * `DevelopmentReceiver` (this file) runs libmicrohttpd and passes its callbacks on.
-// * `ReceiverDesk` decides what happens to each request; `Exchange` is a request under way.
+// * `DevelopmentReceiver` (this file) runs an `HTTPServer` of Control on each of its threads.
+// * `ReceiverDesk` decides what happens to each request.
+// * `ServerIdentity` is the certificate with which it answers over TLS, `ServerTLS` the TLS of a connection.
 // * `FaultPlan` says how the receiver misbehaves, `FaultDice` draws the faults.
 // * `KeyMemory` remembers keys, `EventStore` writes events, `EventLines` finds events in a body.
 // * `CertificateAuthority` and `DevelopmentCertificates` make and keep certificates for this machine.
 //
 // Its rules:
-// * Callbacks come on libmicrohttpd's threads. All shared state is in `ReceiverDesk` behind one lock; a
-//   request belongs to one thread at a time.
-// * A suspended connection must be resumed before the server stops, or stopping would wait for ever.
+// * A request belongs to one thread, from its first byte to its answer. All shared state is in
+//   `ReceiverDesk` behind one lock.
 // * It does not know the agent: any sender may use it.
 //
-// Begin with `ReceiverDesk.take`.
+// Begin with `ReceiverDesk.judge`.
 
-internal import CMicroHTTPD
+internal import Control
 internal import EventLoops
+internal import Glibc
 internal import Synchronization
 
 /// An HTTPS server that accepts batches, for development and tests.
@@ -31,16 +32,21 @@ internal import Synchronization
 /// `POST` to any path accepts a batch (NDJSON or JSON; gzip, zstd or plain); `GET /stats` returns the
 /// figures. It runs on threads of its own until it is stopped or released. Thread-safe.
 package final class DevelopmentReceiver: Sendable {
+    /// A server and the loop that it runs on.
+    private struct Worker: Sendable {
+        let loop: EventLoop
+        let server: HTTPServer
+    }
+
     /// The port that it listens on, also if the system chose it.
     package let port: UInt16
     /// Address for an agent's configuration.
     package let url: String
 
-    /// Decides about requests. The server's callbacks have a pointer to it without a reference, so it must
-    /// outlive the server.
+    /// Decides about requests.
     private let desk: ReceiverDesk
-    // Set in init, stopped once in `stop`, and used only by C functions that are thread-safe.
-    nonisolated(unsafe) private let server: OpaquePointer
+    /// One for each thread; they accept from the same socket.
+    private let workers: [Worker]
     /// Whether `stop` was called.
     private let isStopped = Atomic<Bool>(false)
 
@@ -48,9 +54,46 @@ package final class DevelopmentReceiver: Sendable {
     ///
     /// - Throws: `ReceiverError` with code `invalidSetting`, `listen`, `file` or `certificate`.
     package init(_ options: ReceiverOptions) throws(ReceiverError) {
-        let listener: Descriptor
+        let listener = try DevelopmentReceiver.listen(options)
+        port = InternetSocket.port(of: listener.raw)
+        let host = options.address.contains(":") ? "[\(options.address)]" : options.address
+        url = "\(options.identity == nil ? "http" : "https")://\(host):\(port)/"
+        let desk = try ReceiverDesk(options)
+        self.desk = desk
+        let identity = try options.identity.map { (pem) throws(ReceiverError) in try ServerIdentity(pem) }
+        var workers: [Worker] = []
+        do throws(ReceiverError) {
+            for _ in 0..<max(1, options.threads) {
+                workers.append(try DevelopmentReceiver.worker(listener.raw, options, identity, desk))
+            }
+        } catch {
+            for worker in workers { worker.loop.stop() }
+            throw error
+        }
+        self.workers = workers
+    }
+
+    deinit { stop() }
+
+    package var stats: ReceiverStats { desk.stats }
+
+    /// Changes the faults from the next request on.
+    package func misbehave(_ plan: FaultPlan) { desk.misbehave(plan) }
+
+    /// Ends all connections, also those whose answer is delayed. The second call does nothing.
+    package func stop() {
+        guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        for worker in workers {
+            worker.loop.runAndWait { worker.server.assumeIsolated { $0.stop() } }
+            // Handlers were cancelled: they end in the loop's next round, before it stops.
+            worker.loop.post { worker.loop.stop() }
+        }
+    }
+
+    /// The listening socket.
+    private static func listen(_ options: ReceiverOptions) throws(ReceiverError) -> Descriptor {
         do throws(SystemError) {
-            listener = try InternetSocket.listen(at: options.address, port: options.port)
+            return try InternetSocket.listen(at: options.address, port: options.port)
         } catch {
             guard error.call != "getaddrinfo" else {
                 throw ReceiverError(
@@ -61,72 +104,81 @@ package final class DevelopmentReceiver: Sendable {
             throw ReceiverError(
                 .listen, "cannot listen on \(options.address) port \(options.port): \(reason)")
         }
-        port = InternetSocket.port(of: listener.raw)
-        let host = options.address.contains(":") ? "[\(options.address)]" : options.address
-        url = "\(options.identity == nil ? "http" : "https")://\(host):\(port)/"
-        let desk = try ReceiverDesk(options)
-        self.desk = desk
-        var settings = shim_mhd_settings()
-        settings.flags = SHIM_MHD_THREAD | SHIM_MHD_SUSPEND | (options.identity == nil ? 0 : SHIM_MHD_TLS)
-        settings.threads = UInt32(clamping: options.threads)
-        settings.listener = listener.release()
-        settings.connections = 1024
-        settings.idle_seconds = 120
-        settings.memory = 131_072
-        settings.context = Unmanaged.passUnretained(desk).toOpaque()
-        settings.request = { context, connection, path, method, piece, size, state in
-            guard let context, let connection, let path, let method, let size, let state else { return 0 }
-            let desk = Unmanaged<ReceiverDesk>.fromOpaque(context).takeUnretainedValue()
-            let bytes = UnsafeRawBufferPointer(start: piece, count: size.pointee)
-            if state.pointee == nil {
-                let exchange = desk.begin(connection, path: path, method: method)
-                state.pointee = Unmanaged.passRetained(exchange).toOpaque()
-                // libmicrohttpd calls again at the request's end, also without a body.
-                return 1
-            }
-            guard let raw = state.pointee else { return 0 }
-            let exchange = Unmanaged<Exchange>.fromOpaque(raw).takeUnretainedValue()
-            if size.pointee > 0 {
-                size.pointee = 0
-                return desk.read(bytes, exchange, connection) ? 1 : 0
-            }
-            return desk.end(exchange, connection) ? 1 : 0
-        }
-        settings.completed = { context, _, state, _ in
-            guard let context, let state else { return }
-            let exchange = Unmanaged<Exchange>.fromOpaque(state).takeRetainedValue()
-            Unmanaged<ReceiverDesk>.fromOpaque(context).takeUnretainedValue().finish(exchange)
-        }
-        let started: OpaquePointer?
-        if let identity = options.identity {
-            started = identity.certificate.withCString { certificate in
-                identity.key.withCString { key in
-                    settings.certificate = certificate
-                    settings.key = key
-                    return shim_mhd_start(&settings)
-                }
-            }
-        } else {
-            started = shim_mhd_start(&settings)
-        }
-        guard let started else {
-            throw ReceiverError(
-                .listen, "the server could not be started: do certificate and key belong together?")
-        }
-        server = started
     }
 
-    deinit { stop() }
+    /// A server on a thread of its own, which accepts from a copy of the listening socket.
+    private static func worker(
+        _ listener: Int32, _ options: ReceiverOptions, _ identity: ServerIdentity?, _ desk: ReceiverDesk
+    ) throws(ReceiverError) -> Worker {
+        let raw: Int32
+        let loop: EventLoop
+        do throws(SystemError) {
+            loop = try EventLoop(name: "receiver")
+            raw = try Descriptor(checking: fcntl(listener, F_DUPFD_CLOEXEC, 0), "fcntl").release()
+        } catch {
+            throw ReceiverError(.listen, "cannot start the server: \(error)")
+        }
+        let threads = max(1, options.threads)
+        var bounds = HTTPServerOptions()
+        bounds.connections = max(1, 1024 / threads)
+        bounds.idle = .seconds(120)
+        bounds.request = .seconds(600)
+        bounds.answer = .seconds(120)
+        bounds.headerBytes = 131_072
+        bounds.bodyBytes = options.largestBody
+        bounds.allBodiesBytes = ReceiverDesk.roomForBodies / threads
+        var makeCipher: (@Sendable () -> (any ConnectionCipher)?)?
+        if let identity {
+            makeCipher = { ServerTLS(identity) }
+        }
+        let server = HTTPServer(
+            on: loop, options: bounds, figures: ServerFigures(of: "receiver"), makeCipher: makeCipher,
+            judge: { head, _ in desk.judge(head, on: loop) })
+        do throws(SystemError) {
+            try loop.start()
+        } catch {
+            close(raw)
+            throw ReceiverError(.listen, "cannot start the server: \(error)")
+        }
+        let error = loop.runAndWait {
+            server.assumeIsolated { (server: isolated HTTPServer) -> ControlError? in
+                do throws(ControlError) {
+                    try server.start(Descriptor(raw))
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        }
+        if let error {
+            loop.stop()
+            throw ReceiverError(.listen, "cannot start the server: \(error.message)")
+        }
+        return Worker(loop: loop, server: server)
+    }
+}
 
-    package var stats: ReceiverStats { desk.stats }
-
-    /// Changes the faults from the next request on.
-    package func misbehave(_ plan: FaultPlan) { desk.misbehave(plan) }
-
-    /// Ends all connections; delayed answers are given at once. The second call does nothing.
-    package func stop() {
-        guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        desk.letAllGo()
-        shim_mhd_stop(server)
+extension EventLoop {
+    /// Runs `body` on the loop's thread, and returns its result. Blocks the caller, which must be another
+    /// thread.
+    fileprivate func runAndWait<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
+        let done = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+        sem_init(done, 0, 0)
+        defer {
+            sem_destroy(done)
+            done.deallocate()
+        }
+        nonisolated(unsafe) var result: Result?
+        nonisolated(unsafe) let signal = done
+        post {
+            result = body()
+            sem_post(signal)
+        }
+        // A signal may interrupt the wait (sem_wait(3)).
+        while sem_wait(done) != 0 {}
+        guard let result else {
+            preconditionFailure("the loop \(name) ended without a result")
+        }
+        return result
     }
 }

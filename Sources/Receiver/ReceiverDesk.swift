@@ -1,11 +1,10 @@
-internal import CMicroHTTPD
+internal import Control
 internal import EventLoops
 internal import Frames
-internal import Glibc
 internal import Model
 internal import Synchronization
 
-/// Decides what happens to each request. Called by the server's threads; thread-safe by one lock.
+/// Decides what happens to each request. Used by the servers of all threads; thread-safe by one lock.
 final class ReceiverDesk: Sendable {
     /// State behind the lock.
     private struct State: ~Copyable {
@@ -13,24 +12,18 @@ final class ReceiverDesk: Sendable {
         var keys: KeyMemory
         var store: EventStore
         var dice: FaultDice
-        /// Connections whose answer is delayed, by address.
-        var waiting: Set<UInt> = []
-        /// True from the begin of the stop: no further answer is delayed, because the server cannot stop
-        /// with suspended connections.
-        var isStopping = false
     }
 
-    /// Most bytes of bodies in memory at a time, over all connections: 512 MiB.
-    private static let roomForBodies = 512 << 20
+    /// Most bytes of bodies in memory at a time, over all connections: 512 MiB that arrive, and as many of
+    /// requests that are being answered.
+    static let roomForBodies = 512 << 20
 
     private let options: ReceiverOptions
     private let state: Mutex<State>
-    /// Bytes of bodies in memory now.
+    /// Bytes of the bodies of requests that are being answered.
     private let held = Atomic<Int>(0)
-    /// Runs the timers of delayed answers.
-    private let loop: EventLoop
 
-    /// - Throws: `ReceiverError` with code `file` or `listen`.
+    /// - Throws: `ReceiverError` with code `file`.
     init(_ options: ReceiverOptions) throws(ReceiverError) {
         self.options = options
         let store = try EventStore(options.store)
@@ -38,15 +31,7 @@ final class ReceiverDesk: Sendable {
             State(
                 keys: KeyMemory(limit: options.rememberedKeys), store: store, dice: FaultDice(options.faults))
         )
-        do {
-            loop = try EventLoop(name: "receiver")
-            try loop.start()
-        } catch {
-            throw ReceiverError(.listen, "cannot start an event loop: \(error)")
-        }
     }
-
-    deinit { loop.stop() }
 
     var stats: ReceiverStats { state.withLock { $0.stats } }
 
@@ -55,112 +40,85 @@ final class ReceiverDesk: Sendable {
 
     // MARK: A request
 
-    /// Begins a request, and draws its fault if it brings events.
-    func begin(_ connection: OpaquePointer, path: UnsafePointer<CChar>, method: UnsafePointer<CChar>)
-        -> Exchange
-    {
-        if strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 {
-            let exchange = Exchange(.events)
-            exchange.fault = state.withLock { state in
-                state.stats.requests += 1
-                return state.dice.draw()
+    /// Decides what becomes of a request, by its head.
+    ///
+    /// - Parameter loop: the loop of its server.
+    func judge(_ head: HTTPRequestHead, on loop: EventLoop) -> Reception {
+        switch (head.method, head.path) {
+        case ("POST", _), ("PUT", _): return judgeBatch(head, on: loop)
+        case ("GET", "/stats"):
+            return .answer { [self] _ in .text(stats.json, type: "application/json") }
+        default:
+            return .answer { [self] _ in refusal(404, "POST batches to any path, GET /stats") }
+        }
+    }
+
+    /// Counts a request with events, and draws its fault.
+    private func judgeBatch(_ head: HTTPRequestHead, on loop: EventLoop) -> Reception {
+        let fault = state.withLock { state in
+            state.stats.requests += 1
+            return state.dice.draw()
+        }
+        if fault == .cutInBody {
+            state.withLock { $0.stats.cuts += 1 }
+            return .reset
+        }
+        if case .bytes(let count) = head.length, count > options.largestBody {
+            state.withLock { $0.stats.answers[413, default: 0] += 1 }
+            return .refuse(ControlRefusal(413, "too_large", "the body is too large"))
+        }
+        return .answer { [self] request in await answer(request.body, of: head, fault, on: loop) }
+    }
+
+    /// Answers a batch, after the delay that the plan wants; nil cuts the connection.
+    private func answer(
+        _ body: [UInt8], of head: HTTPRequestHead, _ fault: FaultPlan.Fault?, on loop: EventLoop
+    ) async -> ControlResponse? {
+        let total = held.add(body.count, ordering: .relaxed).newValue
+        defer { held.subtract(body.count, ordering: .relaxed) }
+        let response =
+            total <= ReceiverDesk.roomForBodies
+            ? decide(body, of: head, fault) : refusal(413, "the bodies of all requests are too large")
+        await wait(state.withLock { $0.dice.plan.delay }, on: loop)
+        state.withLock { state in
+            if let response {
+                state.stats.answers[response.status, default: 0] += 1
+            } else {
+                state.stats.cuts += 1
             }
-            return exchange
         }
-        return Exchange(strcmp(method, "GET") == 0 && strcmp(path, "/stats") == 0 ? .stats : .other)
-    }
-
-    /// Receives a piece of a body; false cuts the connection. A body that is too large is read to its end
-    /// and dropped, because the answer 413 reaches the client only then.
-    func read(_ piece: UnsafeRawBufferPointer, _ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
-        if exchange.fault == .cutInBody {
-            reset(connection)
-            state.withLock { $0.stats.cuts += 1 }
-            return false
-        }
-        guard !exchange.isTooLarge else { return true }
-        let total = held.add(piece.count, ordering: .relaxed).newValue
-        if exchange.body.count + piece.count > options.largestBody || total > ReceiverDesk.roomForBodies {
-            held.subtract(piece.count + exchange.body.count, ordering: .relaxed)
-            exchange.isTooLarge = true
-            exchange.body = []
-            return true
-        }
-        exchange.body.append(contentsOf: piece)
-        return true
-    }
-
-    /// Answers a complete request, now or later; false cuts the connection. Called again after a delay.
-    func end(_ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
-        if exchange.verdict == nil {
-            exchange.verdict = decide(exchange, connection)
-            if exchange.kind == .events, suspend(connection) { return true }
-        }
-        guard case .answer(let status, var body, let retryAfter)? = exchange.verdict else {
-            state.withLock { $0.stats.cuts += 1 }
-            return false
-        }
-        if exchange.kind == .events {
-            state.withLock { $0.stats.answers[status, default: 0] += 1 }
-        }
-        guard let response = body.withUTF8({ shim_mhd_response($0.baseAddress, $0.count) }) else {
-            return false
-        }
-        shim_mhd_add_header(response, "Content-Type", "application/json")
-        if let retryAfter {
-            shim_mhd_add_header(response, "Retry-After", String(retryAfter))
-        }
-        return shim_mhd_respond(connection, UInt32(clamping: status), response) == 1
-    }
-
-    /// Frees the memory of a request that has ended in any way.
-    func finish(_ exchange: Exchange) {
-        if !exchange.isTooLarge {
-            held.subtract(exchange.body.count, ordering: .relaxed)
-        }
+        return response
     }
 
     // MARK: What happens to it
 
-    /// The decision about a complete request.
-    private func decide(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
-        switch exchange.kind {
-        case .stats: return .answer(status: 200, body: stats.json, retryAfter: nil)
-        case .other: return answer(404, "POST batches to any path, GET /stats")
-        case .events: return take(exchange, connection)
-        }
-    }
-
-    /// Accepts a batch, or fails as the plan says.
-    private func take(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
+    /// Accepts a batch, or fails as the plan says; nil cuts the connection.
+    private func decide(
+        _ body: [UInt8], of head: HTTPRequestHead, _ fault: FaultPlan.Fault?
+    ) -> ControlResponse? {
         let plan = state.withLock { $0.dice.plan }
-        switch exchange.fault {
+        switch fault {
         case .status(let status):
-            return .answer(
-                status: status, body: #"{"error":"told to fail"}"# + "\n", retryAfter: plan.retryAfter)
-        case .cutBeforeStoring, .cutInBody:
-            return .cut
-        case .cutAfterStoring, nil:
-            break
+            let wait = plan.retryAfter.map { [(name: "Retry-After", value: String($0))] }
+            return answer(status, #"{"error":"told to fail"}"#, headers: wait ?? [])
+        case .cutBeforeStoring, .cutInBody: return nil
+        case .cutAfterStoring, nil: break
         }
-        guard !exchange.isTooLarge, exchange.body.count <= plan.largestBody ?? .max else {
-            return answer(413, "the body is too large")
-        }
-        let word = shim_mhd_header(connection, "Content-Encoding").map { String(cString: $0) } ?? "none"
+        guard body.count <= plan.largestBody ?? .max else { return refusal(413, "the body is too large") }
+        let word = head.contentEncoding ?? "none"
         guard let compression = Compression(name: word == "identity" ? "none" : word) else {
-            return answer(415, "gzip, zstd or none")
+            return refusal(415, "gzip, zstd or none")
         }
         let found: (lines: [UInt8], count: Int)?
-        do { found = EventLines.normalise(try unpack(exchange.body, compression)) } catch {
+        do { found = EventLines.normalise(try unpack(body, compression)) } catch {
             return unreadable(error.code == .tooLarge ? 413 : 400, error.message)
         }
         guard let found else { return unreadable(400, "neither NDJSON nor a JSON array") }
         if let marker = plan.marker, contains(found.lines, Array(marker.utf8)) {
-            return answer(400, "an event holds the marker")
+            return refusal(400, "an event holds the marker")
         }
-        let key = shim_mhd_header(connection, "Idempotency-Key").map { KeyMemory.Key(String(cString: $0)) }
-        let verdict = store(found, key: key, wireBytes: exchange.body.count)
-        return exchange.fault == .cutAfterStoring ? .cut : verdict
+        let response = store(found, key: head.idempotencyKey.map { KeyMemory.Key($0) }, wireBytes: body.count)
+        return fault == .cutAfterStoring ? nil : response
     }
 
     /// Unpacks a body within the limit.
@@ -180,15 +138,16 @@ final class ReceiverDesk: Sendable {
 
     /// Counts and stores a batch unless its key is known. One lock for all of it, so that two requests with
     /// the same key at the same time are stored once.
-    private func store(_ found: (lines: [UInt8], count: Int), key: KeyMemory.Key?, wireBytes: Int) -> Verdict
+    private func store(_ found: (lines: [UInt8], count: Int), key: KeyMemory.Key?, wireBytes: Int)
+        -> ControlResponse
     {
         state.withLock { state in
             if let key, state.keys.contains(key) {
                 state.stats.repeats += 1
-                return .answer(status: 200, body: #"{"repeated":true}"# + "\n", retryAfter: nil)
+                return answer(200, #"{"repeated":true}"#)
             }
             guard state.store.append(found.lines) else {
-                return answer(503, "the events could not be stored")
+                return refusal(503, "the events could not be stored")
             }
             if let key {
                 state.keys.insert(key)
@@ -199,19 +158,26 @@ final class ReceiverDesk: Sendable {
             state.stats.events += found.count
             state.stats.bytes += found.lines.count
             state.stats.wireBytes += wireBytes
-            return .answer(status: 200, body: "{\"events\":\(found.count)}\n", retryAfter: nil)
+            return answer(200, "{\"events\":\(found.count)}")
         }
     }
 
     /// Counts a body that cannot be read, and refuses it.
-    private func unreadable(_ status: Int, _ reason: String) -> Verdict {
+    private func unreadable(_ status: Int, _ reason: String) -> ControlResponse {
         state.withLock { $0.stats.unreadable += 1 }
-        return answer(status, reason)
+        return refusal(status, reason)
     }
 
     /// A refusal. `reason` is put into JSON as it is, so it must need no escapes.
-    private func answer(_ status: Int, _ reason: String) -> Verdict {
-        .answer(status: status, body: "{\"error\":\"\(reason)\"}\n", retryAfter: nil)
+    private func refusal(_ status: Int, _ reason: String) -> ControlResponse {
+        answer(status, "{\"error\":\"\(reason)\"}")
+    }
+
+    /// An answer with JSON.
+    private func answer(
+        _ status: Int, _ json: String, headers: [(name: String, value: String)] = []
+    ) -> ControlResponse {
+        .text(json + "\n", status: status, type: "application/json", headers: headers)
     }
 
     /// Whether the lines contain a text.
@@ -220,52 +186,19 @@ final class ReceiverDesk: Sendable {
             || lines.indices.contains { lines[$0] == marker[0] && lines[$0...].starts(with: marker) }
     }
 
-    // MARK: Late answers and cut connections
-
-    /// Delays an answer as long as the plan says; false if it is to be given at once.
-    private func suspend(_ connection: OpaquePointer) -> Bool {
-        let address = UInt(bitPattern: connection)
-        // Under the same lock as `isStopping`: a connection that is suspended after `letAllGo` would never
-        // be resumed.
-        let delay = state.withLock { state -> Duration in
-            let delay = state.dice.plan.delay
-            guard delay > .zero, !state.isStopping else { return .zero }
-            state.waiting.insert(address)
-            shim_mhd_suspend(connection)
-            return delay
+    /// Waits on a server's loop; ends early if the request is cancelled, because its client or the server
+    /// ends.
+    private func wait(_ delay: Duration, on loop: EventLoop) async {
+        guard delay > .zero, !Task.isCancelled else { return }
+        let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        // Cancelled and resumed on the loop's thread only, so nothing comes between the check and the wait.
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiting.withLock { $0 = continuation }
+                loop.after(delay) { waiting.withLock { $0.take() }?.resume() }
+            }
+        } onCancel: {
+            waiting.withLock { $0.take() }?.resume()
         }
-        guard delay > .zero else { return false }
-        let loop = loop
-        loop.post { [weak self] in
-            loop.after(delay) { self?.letGo(address) }
-        }
-        return true
-    }
-
-    /// Resumes a delayed connection.
-    private func letGo(_ address: UInt) {
-        // Under the lock: the caller that removes the connection resumes it, so it is resumed exactly once,
-        // and the server cannot stop in between.
-        state.withLock { state in
-            guard state.waiting.remove(address) != nil else { return }
-            shim_mhd_resume(OpaquePointer(bitPattern: address))
-        }
-    }
-
-    /// Resumes all delayed connections, because the server is about to stop.
-    func letAllGo() {
-        state.withLock { state in
-            state.isStopping = true
-            for address in state.waiting { shim_mhd_resume(OpaquePointer(bitPattern: address)) }
-            state.waiting.removeAll()
-        }
-    }
-
-    /// Makes closing the connection a reset (SO_LINGER with 0 s, socket(7)), so that the sender sees a
-    /// broken connection rather than an end in order.
-    private func reset(_ connection: OpaquePointer) {
-        var hard = linger(l_onoff: 1, l_linger: 0)
-        setsockopt(
-            shim_mhd_socket(connection), SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
     }
 }

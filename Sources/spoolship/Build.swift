@@ -1,7 +1,6 @@
 internal import CBuild
 internal import CCurl
 internal import CGzip
-internal import CMicroHTTPD
 internal import COpenSSL
 internal import CSQLite
 internal import CZstd
@@ -38,7 +37,6 @@ enum Build {
             ("openssl", OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? "unknown"),
             ("zstd", String(cString: ZSTD_versionString())),
             ("isa-l", String(cString: cgzip_version())),
-            ("libmicrohttpd", MHD_get_version().map { String(cString: $0) } ?? "unknown"),
         ]
     }
 

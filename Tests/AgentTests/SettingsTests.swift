@@ -143,9 +143,9 @@ struct SettingsTests {
             destination.url = EndpointURL("https://\(name).example.com")
             settings.destinations.append(destination)
         }
-        settings.apps["bank"] = Configuration.AppSettings()
+        settings.apps["bank"] = AppSettings()
         settings.apps["bank"]?.destinations = ["other"]
-        settings.apps["plain"] = Configuration.AppSettings()
+        settings.apps["plain"] = AppSettings()
         for (name, apps, to) in [
             ("reports", ["shop", "bank"], []), ("all", [], ["main"]), ("night", ["shop"], []),
         ] as [(String, [String], [String])] {

@@ -84,7 +84,7 @@ struct CheckCommandTests {
         #expect(kept.output.contains("[apps.\"my shop\"]\n"))
         #expect(!kept.output.contains("rstuvwxyz"))
         let again = try Settings.read([ConfigurationText(file: "printed", text: kept.output)])
-        let changes = try Settings.load(path: path).settings.changes(to: again.settings)
+        let changes = SettingsChange.all(from: try Settings.load(path: path).settings, to: again.settings)
         #expect(changes.map(\.path) == ["destination.main.token"])
     }
 }

@@ -138,7 +138,7 @@ struct OldKeysTests {
             """
         let before = try Settings.read([ConfigurationText(file: "old.toml", text: old)])
         let after = try Settings.read([ConfigurationText(file: "new.toml", text: new)])
-        #expect(before.settings.changes(to: after.settings) == [])
+        #expect(SettingsChange.all(from: before.settings, to: after.settings) == [])
         #expect(after.warnings == [])
         #expect(before.warnings.allSatisfy { $0.severity == .note && $0.position != nil })
         #expect(
@@ -267,6 +267,29 @@ struct OldKeysTests {
         #expect(both.dispatch.batchMostEvents == 9 && both.dispatch.batchEvents == 50)
     }
 
+    @Test("a container that may set a pair may set both of its values, and one at a time")
+    func containersSetPairs() throws {
+        let text = """
+            [limits]
+            name_length = { max = 100, beyond = "refuse" }
+            [[container]]
+            id = "A"
+            default_file = "/A"
+            may_set = ["limits.name_length"]
+            """
+        let settings = try Settings.read([ConfigurationText(file: "a.toml", text: text)]).settings
+        func limit(_ value: JSONValue) throws -> [String] {
+            let length = try settings.setting("limits.name_length", to: value, origin: .container("A")).limits
+                .nameLength
+            return [length.value.map { "\($0)" } ?? "-", length.beyond?.rawValue ?? "-"]
+        }
+        #expect(try limit(.integer(50)) == ["50", "refuse"])
+        #expect(try limit(.object([.init("max", .integer(50))])) == ["50", "refuse"])
+        #expect(try limit(.object([.init("beyond", .string("cut"))])) == ["100", "cut"])
+        #expect(throws: ConfigurationError.self) { try limit(.object([.init("beyond", .string("drop"))])) }
+        #expect(throws: ConfigurationError.self) { try limit(.object([.init("most", .integer(1))])) }
+    }
+
     @Test("a setting of a pair that does not exist, or that is wrong, is named")
     func pairs() {
         let problems = read("[limits]\nname_length = { most = 5, max = -1, beyond = \"drop\" }").problems
@@ -292,5 +315,22 @@ struct OldKeysTests {
         #expect(journal("[apps.a.journal]\nread = false\npriority = \"err\"")?.uselessSetting == "priority")
         #expect(journal("[apps.a]\njournal = false")?.read == false)
         #expect(journal("[apps.a]\njournal = 1") == nil)
+    }
+
+    @Test("a later file's section leaves a journal off that an earlier file has turned off")
+    func journalOfSeveralFiles() throws {
+        func journal(_ texts: String...) throws -> JournalSettings? {
+            let files = texts.enumerated().map {
+                ConfigurationText(file: "\($0.offset).toml", text: $0.element)
+            }
+            return try Settings.read(files).settings.apps["a"]?.journal
+        }
+        let (off, section) = ("[apps.a]\njournal = false", "[apps.a.journal]\npriority = \"err\"")
+        #expect(try journal(off, section)?.read == false)
+        #expect(try journal(off, section)?.priority == .err)
+        #expect(try journal(section, off)?.read == false)
+        #expect(try journal(off, section, "[apps.a]\njournal = true")?.read == true)
+        #expect(try journal(off, "[apps.a.journal]\nread = true")?.read == true)
+        #expect(try journal("[apps.a]\njournal = true", section)?.read == true)
     }
 }

@@ -248,7 +248,7 @@ struct SettingsTests {
         let settings = try SettingsTests.read(text)
         #expect(settings.destinations[0].url?.text.hasSuffix(secret) == true)
         var shown = settings.effective.compactMap { $0.value.map { $0.toml + $0.json.description } }.joined()
-        let changes = Settings().changes(to: settings).map(\.description).joined()
+        let changes = SettingsChange.all(from: Settings(), to: settings).map(\.description).joined()
         #expect(changes.contains("destination.main.token (a secret)") && !changes.contains(secret.suffix(3)))
         shown += changes
         shown += "\(settings.destinations[0].token.source as Any) \(settings.destinations[0].headers)"
@@ -264,8 +264,8 @@ struct SettingsTests {
         let after = try SettingsTests.read(
             "[queue]\nmax_size = \"21MiB\"\ndurability = \"crash\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\"\n"
         )
-        let changes = before.changes(to: after)
-        #expect(before.changes(to: before) == [])
+        let changes = SettingsChange.all(from: before, to: after)
+        #expect(SettingsChange.all(from: before, to: before) == [])
         #expect(changes.contains { $0.description == "queue.max_size \"20MiB\" -> \"21MiB\"" })
         #expect(
             changes.contains {
@@ -277,7 +277,7 @@ struct SettingsTests {
         // Where a value stands is no change.
         let moved = try SettingsTests.read(
             "\n\n[queue]\nmax_size = \"20480KiB\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n")
-        #expect(before.changes(to: moved) == [])
+        #expect(SettingsChange.all(from: before, to: moved) == [])
     }
 
     @Test("settings that need a restart keep their value until then, in every section; others change at once")
@@ -313,10 +313,10 @@ struct SettingsTests {
 
                 """)
         let kept = new.untilRestart(since: started)
-        #expect(started.changes(to: new).filter(\.needsRestart).count > 4)
+        #expect(SettingsChange.all(from: started, to: new).filter(\.needsRestart).count > 4)
         let ofApps = { (change: SettingsChange) in change.path.hasPrefix("apps.gone") }
-        #expect(started.changes(to: kept).filter { $0.needsRestart && !ofApps($0) } == [])
-        #expect(kept.changes(to: new).filter { !$0.needsRestart } == [])
+        #expect(SettingsChange.all(from: started, to: kept).filter { $0.needsRestart && !ofApps($0) } == [])
+        #expect(SettingsChange.all(from: kept, to: new).filter { !$0.needsRestart } == [])
         #expect(kept.apps["web"]?.since == .now && kept.apps["web"]?.exclude == nil)
         #expect(kept.apps["new"]?.read == nil && kept.apps["new"]?.text == .lines)
     }
@@ -350,6 +350,6 @@ struct SettingsTests {
             guard let value = setting.value else { continue }
             text += "\(setting.path) = \(value.toml)\n"
         }
-        #expect(try SettingsTests.read(text).changes(to: settings) == [])
+        #expect(SettingsChange.all(from: try SettingsTests.read(text), to: settings) == [])
     }
 }

@@ -24,20 +24,20 @@ struct ShippedFileTests {
     func shippedFileIsCurrent() throws {
         #expect(
             try ShippedFileTests.text(of: ShippedFileTests.root + "/etc/spoolship.toml")
-                == Settings.shippedFile)
+                == ShippedFile.text)
     }
 
     @Test("as shipped it changes nothing, and reports that a destination is missing")
     func shippedFileIsValid() throws {
-        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: Settings.shippedFile)]
+        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: ShippedFile.text)]
         )
-        #expect(loaded.settings.changes(to: Settings()).isEmpty)
+        #expect(SettingsChange.all(from: loaded.settings, to: Settings()).isEmpty)
         #expect(loaded.warnings.map(\.code) == [.missing])
     }
 
     @Test("it is short, and valid without warnings if every line is uncommented")
     func shippedFileIsShort() throws {
-        let lines = Settings.shippedFile.split(separator: "\n")
+        let lines = ShippedFile.text.split(separator: "\n")
         #expect(lines.count <= 25)
         let settings = lines.map {
             $0.hasPrefix("# ") || $0 == "#" ? "" : $0.hasPrefix("#") ? $0.dropFirst() : $0
@@ -59,14 +59,14 @@ struct ShippedFileTests {
             for case .setting(let setting) in section.entries {
                 settings += 1
                 let line = "\(setting.name) = "
-                let start = try #require(Settings.reference.range(of: "\n[\(section.name)]\n"))
-                let rest = Settings.reference[start.upperBound...]
+                let start = try #require(ShippedFile.reference.range(of: "\n[\(section.name)]\n"))
+                let rest = ShippedFile.reference[start.upperBound...]
                 let shown = try #require(rest.split(separator: "\n").first { $0.hasPrefix("#" + line) })
                 if setting.defaultValue != nil { text += shown.dropFirst() + "\n" }
             }
         }
         let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: text)])
-        #expect(Settings().changes(to: loaded.settings) == [])
+        #expect(SettingsChange.all(from: Settings(), to: loaded.settings) == [])
         #expect(settings > 50)
     }
 

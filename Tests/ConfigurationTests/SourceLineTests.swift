@@ -48,7 +48,7 @@ struct SourceLineTests {
 @Suite("Any text")
 struct AnyTextTests {
     /// The shipped file with what is commented out brought to life here and there, and bytes changed.
-    static let shipped = Settings.reference.split(separator: "\n", omittingEmptySubsequences: false).map(
+    static let shipped = ShippedFile.reference.split(separator: "\n", omittingEmptySubsequences: false).map(
         String.init)
 
     static func mutation(using random: inout SplitMix64) -> String {

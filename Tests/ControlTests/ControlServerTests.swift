@@ -86,7 +86,7 @@ struct ControlServerTests {
             let asked = Mutex<PeerCredentials?>(nil)
             let server = HTTPServer(
                 on: loop, options: HTTPServerOptions(),
-                judge: { _, peer in
+                refusal: { _, peer in
                     asked.withLock { $0 = peer }
                     return ControlRefusal(403, "not_permitted", "no")
                 }, handler: { _ in .text("secret") })

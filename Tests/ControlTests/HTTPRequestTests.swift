@@ -130,7 +130,7 @@ struct HTTPRequestTests {
         try await withLoop("peers") { loop in
             let server = HTTPServer(
                 on: loop, options: HTTPServerOptions(),
-                judge: { ControlServer.refusal(of: $1, group: getegid()) },
+                refusal: { ControlServer.refusal(of: $1, group: getegid()) },
                 handler: { _ in .text("secret\n") })
             // A TCP socket has no such credentials.
             let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)

@@ -21,7 +21,7 @@ struct AdditionTests {
         options.session.mode = .off
         options.device = DeviceText(
             members: [.init("os_name", "Debian \"12\"")], zone: try TimeZoneLoader().load("Europe/Rome"))
-        options.apps["shop"] = AppSettings()
+        options.apps["shop"] = AppOptions()
         options.apps["shop"]?.version = "1.2"
         var reading = Reading(options)
         for (time, offset) in [

@@ -152,7 +152,7 @@ struct EventPassTests {
     @Test("an object without a name is a record: it gets the app's default name, and its data stays")
     func names() throws {
         var options = EventOptions()
-        options.apps["shop"] = AppSettings()
+        options.apps["shop"] = AppOptions()
         options.apps["shop"]?.defaultEventName = "log \"line\""
         var named = Reading(options)
         for (line, expected) in [

@@ -13,7 +13,7 @@ struct LoggerLine: Sendable {
     let time: String?
     let level: SeverityLevel?
     /// What had to be set.
-    var settings: @Sendable (inout AppSettings) -> Void = { _ in }
+    var settings: @Sendable (inout AppOptions) -> Void = { _ in }
 
     static let zone = "Europe/Berlin"
 

@@ -9,7 +9,7 @@ import TimeZones
 
 @Suite("Records: objects written for other programs")
 struct RecordTests {
-    private func options(_ change: (inout AppSettings) -> Void = { _ in }) throws -> EventOptions {
+    private func options(_ change: (inout AppOptions) -> Void = { _ in }) throws -> EventOptions {
         var options = EventOptions()
         options.hostName = "web-17"
         options.zone = try TimeZoneLoader().load(LoggerLine.zone)
@@ -117,7 +117,7 @@ struct RecordTests {
     func pageOfMembers() throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
         for (start, end, members) in [
-            ("**The time** is the first", "RFC 3339", AppSettings.usualTimes),
+            ("**The time** is the first", "RFC 3339", AppOptions.usualTimes),
             ("**The severity** is the first", ": a word", Severity.usualMembers),
         ] {
             let text = try #require(page.range(of: start)).upperBound
@@ -134,7 +134,7 @@ struct RecordTests {
     func manyMembers() throws {
         var options = EventOptions()
         for number in 0..<1000 {
-            var app = AppSettings()
+            var app = AppOptions()
             (app.kind, app.timeMembers) = (.log, ["when\(number)", "at.time\(number)"])
             options.apps["app\(number)"] = app
         }

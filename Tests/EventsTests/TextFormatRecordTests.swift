@@ -7,10 +7,10 @@ import TextFormats
 
 @Suite("Records of text formats")
 struct TextFormatRecordTests {
-    private func options(_ change: (inout TextFormatSettings, inout AppSettings) -> Void) throws
+    private func options(_ change: (inout TextFormatSettings, inout AppOptions) -> Void) throws
         -> EventOptions
     {
-        var settings = AppSettings()
+        var settings = AppOptions()
         settings.kind = .log
         settings.text = .lines
         var format = TextFormatSettings()

@@ -43,7 +43,7 @@ struct WatchedNamesTests {
     func readsTimes() {
         var options = EventOptions()
         for index in 0..<100 {
-            var app = AppSettings()
+            var app = AppOptions()
             app.timeMembers = ["when_\(index)", "a_long_time_\(index)_of_the_event"]
             app.kind = .log
             options.apps["app\(index)"] = app

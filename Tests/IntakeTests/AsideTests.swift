@@ -209,7 +209,7 @@ struct AsideTests {
         let store = FlakyStore(seed: 1)
         store.state.withLock { $0.isFlaky = false }
         var settings = settings()
-        settings.events.apps["web"] = AppSettings()
+        settings.events.apps["web"] = AppOptions()
         try await withLoop { loop in
             let rereader = Rereader(
                 on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log,

@@ -79,8 +79,8 @@ actor RestartWatch: MetricCollector, LoopActor {
     nonisolated func edits(since reloads: Reloads) -> (reload: [String], restart: [String]) {
         let onDisk = published.withLock { $0.onDisk } ?? reloads.configured
         return (
-            reloads.configured.changes(to: onDisk).filter { !$0.needsRestart }.map(\.path),
-            reloads.started.changes(to: onDisk).filter(\.needsRestart).map(\.path)
+            SettingsChange.all(from: reloads.configured, to: onDisk).filter { !$0.needsRestart }.map(\.path),
+            SettingsChange.all(from: reloads.started, to: onDisk).filter(\.needsRestart).map(\.path)
         )
     }
 

@@ -137,7 +137,7 @@ extension Settings {
         options.removesAddress = country.removeAddress
         options.priorityRules = priorities.rules
         for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
-            let app = apps[name] ?? Configuration.AppSettings()
+            let app = apps[name] ?? AppSettings()
             var settings = options.defaults
             addRecordSettings(of: app, to: &settings)
             settings.priority = app.priority ?? settings.priority
@@ -169,7 +169,7 @@ extension Settings {
     }
 
     /// Adds the app's settings for records and lines of text.
-    private func addRecordSettings(of app: Configuration.AppSettings, to settings: inout Events.AppSettings) {
+    private func addRecordSettings(of app: AppSettings, to settings: inout AppOptions) {
         settings.kind = app.kind ?? .event
         settings.defaultEventName = app.defaultEventName ?? settings.defaultEventName
         settings.nameMembers = app.name.map { [$0] } ?? []
@@ -213,7 +213,7 @@ extension Settings {
     }
 }
 
-extension Configuration.AppSettings {
+extension AppSettings {
     /// The zone of times that name none; nil for the machine's zone.
     fileprivate var zone: TimeZoneRules? { timeZone.flatMap { try? TimeZoneLoader().load($0) } }
 }

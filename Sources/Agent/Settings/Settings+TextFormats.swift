@@ -2,7 +2,7 @@ internal import Configuration
 internal import Model
 internal import TextFormats
 
-extension Configuration.AppSettings {
+extension AppSettings {
     /// The format of the app's lines of text, compiled.
     var textFormat: CompiledTextFormat {
         var settings = TextFormatSettings()
@@ -45,7 +45,7 @@ enum CompiledTextFormat {
     }
 
     /// The mistake in the format, or in its combination with other settings of the app; nil if all is well.
-    func mistake(with app: Configuration.AppSettings) -> (key: String, message: String)? {
+    func mistake(with app: AppSettings) -> (key: String, message: String)? {
         switch self {
         case .mistake(let error): return (error.key, error.message)
         case .none:

@@ -98,7 +98,7 @@ public struct AppSettings: SettingsSection {
                     + " below the first wildcard of read. Other links are not.",
                 example: "[\"/var/log/pods\"]", restart: true),
             .setting(
-                "since", \.since, optional: .readStart,
+                "since", \.since, optional: ReadStart.settingType,
                 "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
                     + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
                 example: "\"now\"", restart: true),

@@ -60,18 +60,18 @@ public struct ContainerSettings: SettingsSection {
 
     static let entries: [Entry<ContainerSettings>] = [
         .setting(
-            "id", \.id, .containerID.standingForNothing(""), "Its id, as in the document.",
+            "id", \.id, ContainerSettings.idType.standingForNothing(""), "Its id, as in the document.",
             example: "\"GTM-1234\""),
         .setting(
             "default_file", \.defaultFile, optional: .path,
             "Used until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
             example: "\"/etc/spoolship/containers/GTM-1234\""),
         .setting(
-            "url", \.url, optional: .url("https", "http"),
+            "url", \.url, optional: EndpointURL.settingType("https", "http"),
             "The address to fetch it from; without it only the default file is used.",
             example: "\"https://config.example.com/GTM-1234\""),
         .setting(
-            "public_key", \.publicKeys, .oneOrMore(of: .publicKey),
+            "public_key", \.publicKeys, oneOrMore(of: publicKeyType),
             "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Required with url.",
             example: "\"GAP7GZsSF0sDoNw8xKTtOTTyfwhCrPcsPHkHQrIwl2E=\""),
         .setting(
@@ -87,7 +87,7 @@ public struct ContainerSettings: SettingsSection {
             "refresh_interval", \.refreshInterval, .duration(.seconds(60) ... .seconds(30 * 86_400)),
             "How often it is fetched; shorter publishes sooner and costs requests."),
         .setting(
-            "required", \.required, .requirements,
+            "required", \.required, requirementsType,
             "Events of its apps are read only while such a document (no draft) is in force; true is [\"redaction\"]."
         ),
         .setting(
@@ -107,15 +107,18 @@ public struct ContainerSettings: SettingsSection {
             "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
             example: "\"/etc/spoolship/ca.pem\""),
         .setting("hash_key_file", \.hashKeyFile, optional: .path, "Now hash_key.").renamed(to: "hash_key"),
-        .setting("hash_key_credential", \.hashKeyCredential, optional: .credentialName, "Now hash_key.")
-            .renamed(to: "hash_key"),
+        .setting(
+            "hash_key_credential", \.hashKeyCredential, optional: SecretSource.credentialNameType,
+            "Now hash_key."
+        )
+        .renamed(to: "hash_key"),
     ]
 }
 
-extension ValueType where Value == String {
+extension ContainerSettings {
     /// The id of a container. It becomes the name of a file, so it has neither dots nor slashes.
-    static var containerID: ValueType {
-        checked(
+    static var idType: ValueType<String> {
+        .checked(
             "id", range: "A-Z, a-z, 0-9, - and _, at most 64", mustBe: "1 to 64 of A-Z, a-z, 0-9, - and _"
         ) { id in
             (1...64).contains(id.utf8.count) && id.hasOnlyLettersDigits(and: "-_")
@@ -123,8 +126,8 @@ extension ValueType where Value == String {
     }
 
     /// An Ed25519 public key in Base64. All zeros (`AAAA…=`) is refused, because anybody can sign for it.
-    static var publicKey: ValueType {
-        checked(
+    static var publicKeyType: ValueType<String> {
+        .checked(
             "public key", range: "base64 of 32 bytes",
             mustBe: "an Ed25519 public key: 44 characters of base64"
         ) {
@@ -132,12 +135,10 @@ extension ValueType where Value == String {
             key.isBase64OfHash && key.dropLast().contains { $0 != "A" }
         }
     }
-}
 
-extension ValueType where Value == [ContainerSettings.Requirement] {
     /// A list of requirements; `true` is redaction alone.
-    static var requirements: ValueType {
-        let list = ValueType.list(of: .choice, unique: true)
+    static var requirementsType: ValueType<[Requirement]> {
+        let list = ValueType<[Requirement]>.list(of: .choice, unique: true)
         return ValueType("boolean or list of choice", range: list.range) { node throws(Problem) in
             // `required = true` means what most want: nothing may pass unredacted.
             if case .boolean(let isRequired) = node.value { return isRequired ? [.redaction] : [] }
@@ -146,12 +147,10 @@ extension ValueType where Value == [ContainerSettings.Requirement] {
             value.isEmpty ? .boolean(false) : list.print(value)
         }
     }
-}
 
-extension ValueType where Value == [String] {
     /// One value, or a list of up to 16.
-    static func oneOrMore(of element: ValueType<String>) -> ValueType {
-        let list = ValueType.list(of: element, count: 1...16, unique: true)
+    private static func oneOrMore(of element: ValueType<String>) -> ValueType<[String]> {
+        let list = ValueType<[String]>.list(of: element, count: 1...16, unique: true)
         return ValueType("\(element.name) or list of them", range: element.range) { node throws(Problem) in
             // One key is written without brackets, as most configurations have one.
             if case .string = node.value { return [try element.parse(node)] }

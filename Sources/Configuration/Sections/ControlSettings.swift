@@ -11,7 +11,7 @@ public struct StatsSettings: SettingsSection {
 
     static let entries: [Entry<StatsSettings>] = [
         .setting(
-            "listen", \.listen, .listenAddress,
+            "listen", \.listen, ListenAddress.settingType,
             "Another address lets other machines scrape, without TLS or password; off closes the port.",
             restart: true),
         .setting(
@@ -35,16 +35,17 @@ public struct ControlSettings: SettingsSection {
 
     static let entries: [Entry<ControlSettings>] = [
         .setting(
-            "socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
+            "socket", \.socket, ControlSettings.socketPathType,
+            "The socket on which commands reach the agent.", restart: true),
         .setting(
             "group", \.group, .text(), "Its members may use the commands, as root and the agent's user may.",
             restart: true),
     ]
 }
 
-extension ValueType where Value == ListenAddress? {
+extension ListenAddress {
     /// An address with a port, or `off`.
-    static var listenAddress: ValueType {
+    static var settingType: ValueType<ListenAddress?> {
         ValueType("address", range: "ADDRESS:PORT, or \"off\"") { node throws(Problem) in
             guard case .string(let text) = node.value else {
                 throw .wrongType("a string, as \"127.0.0.1:9464\"", node)
@@ -63,7 +64,7 @@ extension ValueType where Value == ListenAddress? {
     }
 }
 
-extension ValueType where Value == String {
+extension ControlSettings {
     /// The path of a Unix socket. The kernel has room for 107 bytes (unix(7)).
-    static var socketPath: ValueType { path("absolute, at most 107 bytes", maxLength: 107) }
+    static var socketPathType: ValueType<String> { .path("absolute, at most 107 bytes", maxLength: 107) }
 }

@@ -21,10 +21,11 @@ public struct DeadlineSettings: SettingsSection {
             "name", \.name, .destinationName.standingForNothing(""), "Its name, in metrics and `queue list`.",
             example: "\"reports\""),
         .setting(
-            "time", \.time, .timeOfDay,
+            "time", \.time, DeadlineSettings.timeOfDayType,
             "Events of a local date must have arrived before this time of the next one."),
         .setting(
-            "time_zone", \.timeZone, .timeZone.standingForNothing(""), "The zone of these dates.",
+            "time_zone", \.timeZone, DeadlineSettings.timeZoneType.standingForNothing(""),
+            "The zone of these dates.",
             example: "\"Europe/Rome\""),
         .setting(
             "margin", \.margin, .duration(.zero ... .seconds(86_400)),
@@ -37,9 +38,9 @@ public struct DeadlineSettings: SettingsSection {
     ]
 }
 
-extension ValueType where Value == Duration {
+extension DeadlineSettings {
     /// A time of day in hours and minutes: `04:00`.
-    static var timeOfDay: ValueType {
+    static var timeOfDayType: ValueType<Duration> {
         ValueType("time", range: "\"00:00\" to \"23:59\"") { node throws(Problem) in
             guard case .string(let text) = node.value else {
                 throw .wrongType("a string, as \"04:00\"", node)
@@ -63,13 +64,11 @@ extension ValueType where Value == Duration {
             return .string("\(hour.digits(2)):\(minute.digits(2))")
         }
     }
-}
 
-extension ValueType where Value == String {
     /// A name of the tz database. Only its form is checked here, because the configuration can be for another
     /// machine; whether this system has it is checked by `check`.
-    static var timeZone: ValueType {
-        checked(
+    static var timeZoneType: ValueType<String> {
+        .checked(
             "time zone", range: "tz database name",
             mustBe: "a name of the tz database, such as \"Europe/Rome\""
         ) {

@@ -30,7 +30,7 @@ public struct DispatchSettings: SettingsSection {
 
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
-            "interval", \.interval, .dispatchInterval,
+            "interval", \.interval, DispatchInterval.settingType,
             "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
         ),
         .pair(
@@ -76,7 +76,7 @@ extension DispatchInterval {
     public init(text: String) throws(Problem) {
         // A number stays a number, so that 0 and negative numbers reach the type as they do from TOML.
         let value = Int64(text).map { TOMLNode.Value.integer($0) } ?? .string(text)
-        self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) {
+        self = try relaying(try DispatchInterval.settingType.parse(TOMLNode(value: value))) {
             (error: Problem) in
             Problem(error.code, "interval \(error.message)")
         }
@@ -91,9 +91,9 @@ extension DispatchInterval {
     }
 }
 
-extension ValueType where Value == DispatchInterval {
+extension DispatchInterval {
     /// A duration, or off; 0 and negative numbers are off too.
-    static var dispatchInterval: ValueType {
+    static var settingType: ValueType<DispatchInterval> {
         ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(Problem) in
             switch node.value {
             case .string("off"): return .off

@@ -51,7 +51,9 @@ public struct LimitSettings: SettingsSection {
 
     static let entries: [Entry<LimitSettings>] =
         limitEntries + [
-            old("event_names", \.eventNames.beyond, .consequence(.refuse, .quarantine, .allow)),
+            old(
+                "event_names", \.eventNames.beyond, LimitConsequence.settingType(.refuse, .quarantine, .allow)
+            ),
             old("name_length", \.nameLength.beyond), old("properties", \.properties.beyond),
             old("property_key_length", \.propertyKeyLength.beyond),
             old("property_value_length", \.propertyValueLength.beyond),
@@ -61,7 +63,7 @@ public struct LimitSettings: SettingsSection {
     private static func old(
         _ name: String,
         _ place: @autoclosure @escaping @Sendable () -> Entry<LimitSettings>.Place<LimitConsequence?>,
-        _ type: ValueType<LimitConsequence> = .consequence(.cut, .refuse, .quarantine, .allow)
+        _ type: ValueType<LimitConsequence> = LimitConsequence.settingType(.cut, .refuse, .quarantine, .allow)
     ) -> Entry<LimitSettings> {
         .setting("beyond_\(name)", place(), optional: type, "Now \(name).beyond.")
             .renamed(to: "\(name).beyond")
@@ -75,17 +77,23 @@ public struct LimitSettings: SettingsSection {
         .pair(
             "event_names",
             .init("max", \.eventNames.value, optional: .count(1...1_000_000, zero: "no limit")),
-            .init("beyond", \.eventNames.beyond, optional: .consequence(.refuse, .quarantine, .allow)),
+            .init(
+                "beyond", \.eventNames.beyond,
+                optional: LimitConsequence.settingType(.refuse, .quarantine, .allow)),
             "Distinct event names an app in a UTC day. An event with another one is refused by default.",
             example: "{ max = 200, beyond = \"quarantine\" }"),
         .pair(
             "name_length", .init("max", \.nameLength.value, optional: .count(1...65_536, zero: "no limit")),
-            .init("beyond", \.nameLength.beyond, optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+            .init(
+                "beyond", \.nameLength.beyond,
+                optional: LimitConsequence.settingType(.cut, .refuse, .quarantine, .allow)),
             "The length of an event's name, in UTF-16 code units. A longer one is cut by default.",
             example: "{ max = 256, beyond = \"refuse\" }"),
         .pair(
             "properties", .init("max", \.properties.value, optional: .count(1...100_000, zero: "no limit")),
-            .init("beyond", \.properties.beyond, optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+            .init(
+                "beyond", \.properties.beyond,
+                optional: LimitConsequence.settingType(.cut, .refuse, .quarantine, .allow)),
             "Properties an event. cut, the default, keeps the first ones, in the order of the event.",
             example: "20"),
         .pair(
@@ -93,7 +101,7 @@ public struct LimitSettings: SettingsSection {
             .init("max", \.propertyKeyLength.value, optional: .count(1...65_536, zero: "no limit")),
             .init(
                 "beyond", \.propertyKeyLength.beyond,
-                optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+                optional: LimitConsequence.settingType(.cut, .refuse, .quarantine, .allow)),
             "The length of a property's key, in UTF-16 code units. A longer one is cut by default.",
             example: "125"),
         .pair(
@@ -101,7 +109,7 @@ public struct LimitSettings: SettingsSection {
             .init("max", \.propertyValueLength.value, optional: .count(1...1_000_000, zero: "no limit")),
             .init(
                 "beyond", \.propertyValueLength.beyond,
-                optional: .consequence(.cut, .refuse, .quarantine, .allow)),
+                optional: LimitConsequence.settingType(.cut, .refuse, .quarantine, .allow)),
             "The length of a property's text, in UTF-16 code units. A longer one is cut by default.",
             example: "125"),
         .setting(
@@ -124,9 +132,9 @@ public struct LimitSetting: Sendable, Equatable {
     }
 }
 
-extension ValueType where Value == LimitConsequence {
+extension LimitConsequence {
     /// One of some consequences.
-    static func consequence(_ allowed: LimitConsequence...) -> ValueType {
-        choice(by: \.rawValue, of: allowed)
+    static func settingType(_ allowed: LimitConsequence...) -> ValueType<LimitConsequence> {
+        .choice(by: \.rawValue, of: allowed)
     }
 }

@@ -37,7 +37,7 @@ package final class ControlServer: Sendable {
         let allowed = group ?? getegid()
         server = HTTPServer(
             on: loop, options: HTTPServerOptions(bodyBytes: largestBody),
-            judge: { _, peer in ControlServer.refusal(of: peer, group: allowed) }, figures: figures,
+            refusal: { _, peer in ControlServer.refusal(of: peer, group: allowed) }, figures: figures,
             handler: { request in await routes.answer(request) })
     }
 

@@ -2,7 +2,7 @@ package import EventLoops
 package import Glibc
 
 /// The process at the other end of a Unix socket, as the kernel identifies it.
-struct PeerCredentials: Sendable {
+package struct PeerCredentials: Sendable {
     let processID: Int32
     let userID: UInt32
     /// The effective group and the supplementary groups.

@@ -5,8 +5,8 @@ internal import Glibc
 enum HTTPAnswerHead {
     /// The bytes of the head.
     ///
-    /// - Parameter length: size of the body in bytes; nil for a stream, which ends with its last chunk or
-    ///   with the connection.
+    /// - Parameter length: size of the body in bytes; nil for an answer that never has a body, and for a
+    ///   stream, which ends with its last chunk or with the connection.
     static func bytes(
         _ response: ControlResponse, length: Int?, isChunked: Bool = false, closes: Bool, at time: Timestamp
     ) -> [UInt8] {
@@ -47,13 +47,17 @@ enum HTTPAnswerHead {
         case 408: "Request Timeout"
         case 409: "Conflict"
         case 413: "Content Too Large"
+        case 415: "Unsupported Media Type"
         case 417: "Expectation Failed"
         case 421: "Misdirected Request"
         case 422: "Unprocessable Content"
+        case 429: "Too Many Requests"
         case 431: "Request Header Fields Too Large"
         case 500: "Internal Server Error"
         case 501: "Not Implemented"
+        case 502: "Bad Gateway"
         case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
         case 505: "HTTP Version Not Supported"
         default: "Status"
         }

@@ -16,7 +16,7 @@ final class HTTPConnection {
     }
 
     let id: UInt
-    let socket: Descriptor
+    let channel: HTTPChannel
     /// The process at the other end; nil if the kernel does not identify it (TCP).
     let peer: PeerCredentials?
     /// The user or the address that the connection counts for when places are scarce.
@@ -25,6 +25,8 @@ final class HTTPConnection {
     /// When the connection is cut; nil while a handler works, which has no limit.
     var deadline: BootInstant?
 
+    /// Answers the request that arrives; nil until its head is complete, or if the connection is to be reset.
+    var handler: Reception.Handler?
     /// The request that arrives, and the bytes after it.
     var request = IncomingRequest()
     /// What is being sent.
@@ -44,9 +46,9 @@ final class HTTPConnection {
         var writer: CheckedContinuation<Bool, Never>?
     }
 
-    init(id: UInt, socket: consuming Descriptor, peer: PeerCredentials?, owner: String) {
+    init(id: UInt, channel: consuming HTTPChannel, peer: PeerCredentials?, owner: String) {
         self.id = id
-        self.socket = socket
+        self.channel = channel
         self.peer = peer
         self.owner = owner
     }
@@ -70,6 +72,7 @@ final class HTTPConnection {
     func beginAnew() {
         phase = .receiving
         request.beginAnew()
+        handler = nil
         task = nil
         stream = nil
     }

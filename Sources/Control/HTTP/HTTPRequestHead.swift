@@ -4,24 +4,28 @@ internal import Model
 /// because such differences make request smuggling possible.
 ///
 /// Source: RFC 9110, RFC 9112.
-struct HTTPRequestHead: Sendable {
+package struct HTTPRequestHead: Sendable {
     /// How the end of the body is found.
-    enum Length: Sendable, Equatable {
+    package enum Length: Sendable, Equatable {
         case bytes(Int)
         case chunked
     }
 
     /// `GET`, `POST` and so on.
-    private(set) var method = ""
+    package private(set) var method = ""
     /// Decoded path without the query; `*` for a question about the server itself.
-    private(set) var path = ""
+    package private(set) var path = ""
     /// Decoded arguments; the first of equal names counts.
     private(set) var query: [String: String] = [:]
     /// The host that is asked, from the target or the header, without its port; nil if an HTTP/1.0 request
     /// names none.
     private(set) var host: String?
     private(set) var accept: String?
-    private(set) var length = Length.bytes(0)
+    /// How the body is packed, such as `gzip`; nil if nothing is said.
+    package private(set) var contentEncoding: String?
+    /// The client's name for the request, which is the same if it is repeated.
+    package private(set) var idempotencyKey: String?
+    package private(set) var length = Length.bytes(0)
     /// True for HTTP/1.1, false for 1.0.
     private(set) var isCurrent = true
     /// Whether the client wants to keep the connection.
@@ -131,6 +135,8 @@ struct HTTPRequestHead: Sendable {
                 }
             case "accept":
                 accept = accept.map { "\($0), " + HTTPRequestHead.text(value) } ?? HTTPRequestHead.text(value)
+            case "content-encoding": contentEncoding = HTTPRequestHead.text(value)
+            case "idempotency-key": idempotencyKey = HTTPRequestHead.text(value)
             case "content-length": lengths.append(value)
             case "transfer-encoding":
                 guard HTTPRequestHead.text(value).lowercased() == "chunked", !isChunked, isCurrent else {

@@ -58,9 +58,11 @@ extension HTTPServer {
                 figures.cut("busy")
                 let refusal = ControlRefusal(503, "busy", "too many requests are being answered: try again")
                     .response
-                let answer = HTTPServer.bytes(refusal, at: time.wallTime)
-                // The client may read it or not; the connection ends either way.
-                _ = send(socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+                // The client may read it or not; the connection ends either way. It cannot be said before a
+                // handshake.
+                if makeCipher == nil {
+                    _ = HTTPChannel(socket, nil).sendNow(HTTPServer.bytes(refusal, at: time.wallTime))
+                }
                 return
             }
             let wasIdle = victim.isIdle
@@ -73,9 +75,12 @@ extension HTTPServer {
             figures.cut("crowded")
             leave(victim.id)
         }
+        let cipher = makeCipher?()
+        guard cipher != nil || makeCipher == nil else { return figures.cut("shortage") }
         let id = nextID
         nextID += 1
-        connections[id] = HTTPConnection(id: id, socket: socket, peer: peer, owner: owner)
+        connections[id] = HTTPConnection(
+            id: id, channel: HTTPChannel(socket, cipher), peer: peer, owner: owner)
         guard watch(id, for: .readable) else { return }
         setDeadline(id, options.request)
         // A client that sends its request at once has done so by now: it is answered without waiting behind

@@ -7,7 +7,7 @@ extension HTTPServer {
     func watch(_ id: UInt, for readiness: EventLoop.Readiness) -> Bool {
         guard let connection = connections[id] else { return false }
         do {
-            try loop.watch(connection.socket.raw, for: readiness) { ready in
+            try loop.watch(connection.channel.socket.raw, for: readiness) { ready in
                 self.assumeIsolated { $0.ready(id, ready) }
             }
             return true
@@ -38,27 +38,14 @@ extension HTTPServer {
     func receive(_ id: UInt) {
         guard let connection = connections[id] else { return }
         let wasIdle = connection.isIdle
-        var reason: Int32 = 0
-        let count = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPServer.block) { block in
-            let count = recv(connection.socket.raw, block.baseAddress, block.count, 0)
-            reason = errno
-            if count > 0, connection.phase == .receiving {
-                connection.request.add(block[..<count])
+        let goesOn = connection.channel.receive { bytes in
+            if connection.phase == .receiving {
+                connection.request.add(bytes)
             }
-            return count
         }
-        if count < 0 {
-            if reason != EAGAIN, reason != EINTR {
-                leave(id)
-            }
-            return
-        }
-        if count == 0 {
-            // The client sends nothing more: a request that is incomplete now will never be complete.
-            leave(id)
-            return
-        }
-        guard connection.phase == .receiving else { return }
+        // The client sends nothing more: a request that is incomplete now will never be complete.
+        guard goesOn else { return leave(id) }
+        guard connection.phase == .receiving, !connection.isIdle else { return }
         if wasIdle {
             setDeadline(id, options.request)
         }
@@ -72,19 +59,34 @@ extension HTTPServer {
             if connection.request.head == nil {
                 let head = try connection.request.readHead(limit: options.headerBytes)
                 guard let head else { return }
-                if let refusal = judge(head, connection.peer) { throw refusal }
+                switch judge(head, connection.peer) {
+                case .answer(let handler): connection.handler = handler
+                case .refuse(let refusal): throw refusal
+                case .reset: break
+                }
                 if try connection.request.beginBody(limit: options.bodyBytes) {
                     // The line is small enough for any send buffer; a client that does not get it sends the
                     // body after a while (RFC 9110, section 10.1.1).
-                    let go = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
-                    _ = send(connection.socket.raw, go, go.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+                    _ = connection.channel.sendNow(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
                 }
             }
-            guard try connection.request.readBody() else { return }
+            let isComplete = try connection.request.readBody()
+            if connection.handler == nil, isComplete || connection.request.bodyBytes > 0 {
+                connection.channel.resetOnClose()
+                return leave(id, inOrder: false)
+            }
+            guard isComplete else { return try checkBodies() }
         } catch {
             return refuse(id, error)
         }
         answer(id)
+    }
+
+    /// Refuses a request if the bodies that arrive are more than the bound of all together.
+    private func checkBodies() throws(ControlRefusal) {
+        guard options.allBodiesBytes < .max else { return }
+        let bytes = connections.values.reduce(0) { $0 + $1.request.bodyBytes }
+        guard bytes <= options.allBodiesBytes else { throw HTTPBodyReader.tooLarge(options.allBodiesBytes) }
     }
 
     // MARK: Answers
@@ -92,7 +94,9 @@ extension HTTPServer {
     /// Starts the handler of a complete request. `OPTIONS *` is answered here: it is the server's question
     /// to itself, and not counted.
     func answer(_ id: UInt) {
-        guard let connection = connections[id], let head = connection.request.head else { return }
+        guard let connection = connections[id], let head = connection.request.head,
+            let handler = connection.handler
+        else { return }
         connection.phase = .answering
         connection.deadline = nil
         // epoll reports EPOLLHUP and EPOLLERR even if nothing is watched (epoll_ctl(2)): a client of the
@@ -102,12 +106,16 @@ extension HTTPServer {
         let request = ControlRequest(
             method: head.method, path: head.path, query: head.query, accept: head.accept,
             body: connection.request.takeBody())
-        let handler = self.handler
         connection.task = Task(executorPreference: loop) {
             let isPing = request.method == "OPTIONS" && request.path == "*"
-            let response =
-                isPing ? ControlResponse(status: 204, headers: [], body: .bytes([])) : await handler(request)
-            await self.finish(id, response, counts: !isPing)
+            if isPing {
+                await self.finish(
+                    id, ControlResponse(status: 204, headers: [], body: .bytes([])), counts: false)
+            } else if let response = await handler(request) {
+                await self.finish(id, response, counts: true)
+            } else {
+                await self.leave(id, inOrder: false)
+            }
         }
     }
 
@@ -122,21 +130,24 @@ extension HTTPServer {
         else { return }
         connection.phase = .writing
         connection.closesAfter = !head.keepsOpen
-        let isAsked = head.method != "HEAD"
+        // These have no body, and no length of one (RFC 9110, sections 8.6 and 15.4.5).
+        let hasBody = response.status != 204 && response.status != 304
+        let isAsked = head.method != "HEAD" && hasBody
         switch response.body {
         case .bytes(let bytes):
-            connection.output.add(
-                HTTPAnswerHead.bytes(
-                    response, length: bytes.count, closes: connection.closesAfter, at: time.wallTime))
+            var answer = HTTPAnswerHead.bytes(
+                response, length: hasBody ? bytes.count : nil, closes: connection.closesAfter,
+                at: time.wallTime)
             if isAsked {
-                connection.output.add(bytes)
+                answer += bytes
             }
+            connection.output.add(connection.channel.encrypted(answer))
         case .stream(let write):
             connection.closesAfter = connection.closesAfter || !head.isCurrent
-            connection.output.add(
-                HTTPAnswerHead.bytes(
-                    response, length: nil, isChunked: head.isCurrent, closes: connection.closesAfter,
-                    at: time.wallTime))
+            let answer = HTTPAnswerHead.bytes(
+                response, length: nil, isChunked: head.isCurrent, closes: connection.closesAfter,
+                at: time.wallTime)
+            connection.output.add(connection.channel.encrypted(answer))
             guard isAsked else { break }
             connection.stream = HTTPConnection.Stream(isChunked: head.isCurrent)
             connection.task = Task(executorPreference: loop) {
@@ -157,10 +168,10 @@ extension HTTPServer {
         figures.answered(refusal.status)
         connection.phase = .draining
         connection.request.drop()
-        let answer = HTTPServer.bytes(refusal.response, at: time.wallTime)
         // The answer fits into the empty send buffer, so one call is enough.
-        _ = send(connection.socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-        shutdown(connection.socket.raw, Int32(SHUT_WR))
+        _ = connection.channel.sendNow(HTTPServer.bytes(refusal.response, at: time.wallTime))
+        connection.channel.sayEnd()
+        shutdown(connection.channel.socket.raw, Int32(SHUT_WR))
         setDeadline(id, .seconds(2))
     }
 
@@ -176,9 +187,7 @@ extension HTTPServer {
         guard let connection = connections[id], connection.phase == .writing else { return }
         var hasMoved = false
         while connection.output.waiting > 0 {
-            let count = connection.output.withWaiting {
-                send(connection.socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-            }
+            let count = connection.output.withWaiting { connection.channel.send($0) }
             guard count > 0 else {
                 if errno == EINTR { continue }
                 guard errno == EAGAIN else { return leave(id) }
@@ -224,11 +233,10 @@ extension HTTPServer {
         guard let connection = connections[id], let stream = connection.stream else { return false }
         guard !bytes.isEmpty else { return true }
         if stream.isChunked {
-            connection.output.add(Array("\(String(bytes.count, radix: 16))\r\n".utf8))
-            connection.output.add(bytes)
-            connection.output.add([13, 10])
+            let chunk = Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + [13, 10]
+            connection.output.add(connection.channel.encrypted(chunk))
         } else {
-            connection.output.add(bytes)
+            connection.output.add(connection.channel.encrypted(bytes))
         }
         flush(id)
         guard connection.output.waiting > options.streamBytes, connections[id] != nil else {
@@ -249,7 +257,7 @@ extension HTTPServer {
         connection.endStream()
         connection.task = nil
         if stream.isChunked {
-            connection.output.add(Array("0\r\n\r\n".utf8))
+            connection.output.add(connection.channel.encrypted(Array("0\r\n\r\n".utf8)))
         }
         flush(id)
     }

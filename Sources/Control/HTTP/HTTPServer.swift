@@ -1,4 +1,5 @@
-// Control: HTTP for the stats port and for the control socket, and the client of the socket for commands.
+// Control: HTTP for the stats port, the control socket and the development receiver, and the socket's client
+// for commands.
 //
 // What the module promises:
 // * A client, however slow, silent, numerous or hostile, cannot keep another client from an answer.
@@ -11,6 +12,9 @@
 // Its parts:
 // * `HTTPServer` (this file) is the server: deadlines and closing. `+Accepting` takes connections,
 //   `+Requests` reads requests and writes answers and streams. `SelfProbe` asks a server whether it answers.
+// * `HTTPChannel` is a connection's socket with its encryption, a `ConnectionCipher` that the server is
+//   given.
+// * `Reception` is what becomes of a request whose head has arrived.
 // * `IncomingRequest` is the request as far as it has arrived, with `HTTPRequestHead` and `HTTPBodyReader` as
 //   its parsers; `OutgoingBytes` is what waits to be sent, `HTTPAnswerHead` writes the head of answers;
 //   `Claim` decides which connection yields its place: pure values without I/O.
@@ -30,38 +34,49 @@
 // Begin with `HTTPServer.setDeadline` and `HTTPServer.admit`, then follow a request: `receive`, `process`,
 // `answer`, `finish`, `flush`.
 
-internal import EventLoops
+package import EventLoops
 internal import Glibc
 internal import Metrics
 
 /// The bounds of a server.
-struct HTTPServerOptions: Sendable {
+package struct HTTPServerOptions: Sendable {
     /// Most connections at a time; a further one takes the place of the one with the weakest claim.
-    var connections = 32
+    package var connections: Int
     /// Longest time that a connection stays open without a request.
-    var idle = Duration.seconds(15)
+    package var idle = Duration.seconds(15)
     /// Longest time from the first byte of a request to the last byte of its body. Without it, a client
     /// that sends a byte now and then could keep its place for ever.
-    var request = Duration.seconds(15)
+    package var request: Duration
     /// Longest time that an answer waits for a client that accepts none of it. An answer that is not a
     /// stream must be out within this time altogether.
-    var answer = Duration.seconds(60)
+    package var answer = Duration.seconds(60)
     /// Largest request line with headers, in bytes.
-    var headerBytes = 16_384
+    package var headerBytes = 16_384
     /// Largest body, in bytes.
-    var bodyBytes = 1_048_576
+    package var bodyBytes: Int
+    /// Most bytes of bodies that arrive at a time, over all connections; default no bound besides
+    /// `connections` times `bodyBytes`.
+    package var allBodiesBytes = Int.max
     /// Bytes of a stream that may wait for a slow client; then the stream's writer waits.
-    var streamBytes = 262_144
+    package var streamBytes = 262_144
+
+    package init(
+        connections: Int = 32, request: Duration = .seconds(15), bodyBytes: Int = 1_048_576
+    ) {
+        self.connections = connections
+        self.request = request
+        self.bodyBytes = bodyBytes
+    }
 }
 
 /// Counts requests by status, and connections that were cut early.
-struct ServerFigures: Sendable {
+package struct ServerFigures: Sendable {
     private let server: String
     private let requests = CounterSet(\.requests)
     private let cuts = CounterSet(\.connectionsCut)
 
     /// - Parameter server: value of the label `server`.
-    init(of server: String) { self.server = server }
+    package init(of server: String) { self.server = server }
 
     var collectors: [any MetricCollector] { [requests, cuts] }
 
@@ -81,16 +96,16 @@ struct ServerFigures: Sendable {
 /// or address with the most connections, an idle one before a busy one, and the oldest first. So slow,
 /// silent or numerous clients do not delay a client that sends its request at once. Each request, answer
 /// and silence has a bound in time; one timer serves all of them, and none runs without connections.
-actor HTTPServer: LoopActor {
-    /// Answers a request on the loop; cancelled when the client disconnects.
-    typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
+package actor HTTPServer: LoopActor {
+    /// Decides about a request by its headers and sender, before its body is read.
+    package typealias Judge = @Sendable (HTTPRequestHead, PeerCredentials?) -> Reception
 
-    nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     let options: HTTPServerOptions
     let time: any TimeSource
-    /// Refuses a request by its headers and sender before its body is read; nil to accept it.
-    let judge: @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal?
-    let handler: Handler
+    let judge: Judge
+    /// Makes the encryption of a connection, or nil if there is no memory for it; nil for plain HTTP.
+    let makeCipher: (@Sendable () -> (any ConnectionCipher)?)?
     let figures: ServerFigures
     /// The listening socket; nil while the server does not listen.
     private(set) var listener: Int32?
@@ -104,29 +119,39 @@ actor HTTPServer: LoopActor {
     /// connection.
     var nextID: UInt = 1
 
-    /// Bytes that are read at a time.
-    static let block = 65_536
     /// Connections that are accepted before other work of the loop has its turn.
     static let acceptedAtOnce = 64
 
     /// - Parameters:
+    ///   - makeCipher: makes the encryption of a connection, or nil if there is no memory for it; without it
+    ///     the server speaks plain HTTP.
     ///   - judge: sees headers and sender before the body is read.
-    ///   - handler: runs on the loop; cancelled with its client.
-    init(
+    package init(
         on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),
-        judge: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },
-        figures: ServerFigures = ServerFigures(of: "stats"), handler: @escaping Handler
+        figures: ServerFigures, makeCipher: (@Sendable () -> (any ConnectionCipher)?)? = nil,
+        judge: @escaping Judge
     ) {
         self.loop = loop
         self.options = options
         self.time = time
         self.judge = judge
+        self.makeCipher = makeCipher
         self.figures = figures
-        self.handler = handler
+    }
+
+    /// A server that answers all requests that `refusal` does not refuse in one way.
+    init(
+        on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),
+        refusal: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },
+        figures: ServerFigures = ServerFigures(of: "stats"), handler: @escaping Reception.Handler
+    ) {
+        self.init(on: loop, options: options, time: time, figures: figures) { head, peer in
+            refusal(head, peer).map { .refuse($0) } ?? .answer(handler)
+        }
     }
 
     /// Serves a listening socket from now on, and closes the one before.
-    func start(_ listener: consuming Descriptor) throws(ControlError) {
+    package func start(_ listener: consuming Descriptor) throws(ControlError) {
         closeListener()
         let raw = listener.raw
         do {
@@ -149,7 +174,7 @@ actor HTTPServer: LoopActor {
     }
 
     /// Ends all connections; requests that are being answered are cancelled.
-    func stop() {
+    package func stop() {
         closeListener()
         for id in connections.keys { leave(id) }
     }
@@ -167,9 +192,14 @@ actor HTTPServer: LoopActor {
     }
 
     /// Closes a connection: cancels its handler, and tells a waiting writer of a stream.
-    func leave(_ id: UInt) {
+    ///
+    /// - Parameter inOrder: false for a connection that shall look broken to its client.
+    func leave(_ id: UInt, inOrder: Bool = true) {
         guard let connection = connections.removeValue(forKey: id) else { return }
-        loop.forget(connection.socket.raw)
+        if inOrder, connection.output.waiting == 0 {
+            connection.channel.sayEnd()
+        }
+        loop.forget(connection.channel.socket.raw)
         connection.task?.cancel()
         connection.endStream()
         if connections.isEmpty, let timer {

@@ -16,6 +16,9 @@ struct IncomingRequest {
     /// Whether bytes wait that no request has claimed so far.
     var hasUnread: Bool { !input.isEmpty }
 
+    /// Bytes of the body so far.
+    var bodyBytes: Int { body?.body.count ?? 0 }
+
     /// Adds bytes of the client.
     mutating func add(_ bytes: some Sequence<UInt8>) { input.append(contentsOf: bytes) }
 

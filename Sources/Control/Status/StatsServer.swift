@@ -39,7 +39,7 @@ package final class StatsServer: Sendable {
         let lately = Mutex((second: Int64(0), requests: 0, made: [String: ControlResponse]()))
         server = HTTPServer(
             on: loop, options: HTTPServerOptions(bodyBytes: 1024),
-            judge: { head, _ in
+            refusal: { head, _ in
                 guard let host = head.host, !hosts.contains(host) else { return nil }
                 return ControlRefusal(
                     421, "unknown_host",

@@ -180,7 +180,7 @@ struct AddedTails: ~Copyable {
         ofEvents.set(added)
         var ofRecord = added
         ofRecord.device = options.hostName.map { JSONText.quoted($0) } ?? []
-        ofRecord.filePath = state.filePathSlot == nil || file.isEmpty ? [] : JSONText.quoted(file)
+        ofRecord.filePath = state.members.filePathSlot == nil || file.isEmpty ? [] : JSONText.quoted(file)
         ofRecords.set(ofRecord)
     }
 

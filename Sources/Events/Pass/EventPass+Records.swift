@@ -32,7 +32,7 @@ extension EventPass {
             removeReplacedAddresses()
         }
         draft.wanted = [.app, .country, .device, .observedAt, .id, .filePath]
-        if let slot = state.filePathSlot, lines.scanner.has(slot: slot) {
+        if let slot = state.members.filePathSlot, lines.scanner.has(slot: slot) {
             draft.wanted.remove(.filePath)
         }
         let name = recordName(state)
@@ -44,7 +44,8 @@ extension EventPass {
             return Verdict(
                 kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
         }
-        if state.addsSeverity, lines.scanner.present & state.severityBit == 0, let severity = severity(state)
+        if state.members.addsSeverity, lines.scanner.present & state.members.severityBit == 0,
+            let severity = severity(state)
         {
             draft.addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
         }
@@ -127,7 +128,7 @@ extension EventPass {
     /// The record's name: from the first usable member that the settings list, otherwise the app's default.
     /// The name is added unless the record has a member `name`, which is data.
     private mutating func recordName(_ state: AppState) -> UnsafeBufferPointer<UInt8> {
-        if lines.scanner.present & state.nameCandidates.mask != 0, let name = nameElsewhere(state) {
+        if lines.scanner.present & state.members.names.mask != 0, let name = nameElsewhere(state) {
             return name
         }
         let member = lines.scanner.member(.name)
@@ -138,16 +139,16 @@ extension EventPass {
             if lines.scanner.has(.name) {
                 takeOut(member)
             }
-            draft.addFront(member: state.defaultNameMember)
+            draft.addFront(member: state.members.defaultName)
         }
         // Without `"name":` and its quotes.
-        return draft.keptName(state.defaultNameMember[8..<state.defaultNameMember.count - 1])
+        return draft.keptName(state.members.defaultName[8..<state.members.defaultName.count - 1])
     }
 
     /// The name from the listed members; nil if none of them holds a usable one.
     private mutating func nameElsewhere(_ state: AppState) -> UnsafeBufferPointer<UInt8>? {
-        for index in state.nameCandidates.paths.indices {
-            guard let value = value(at: index, of: state.nameCandidates), base[value.lowerBound] == .quote,
+        for index in state.members.names.paths.indices {
+            guard let value = value(at: index, of: state.members.names), base[value.lowerBound] == .quote,
                 value.count > 2, value.count <= EventPass.mostNameBytes
             else { continue }
             addName(value)
@@ -173,7 +174,7 @@ extension EventPass {
     /// of observation. It is added as `timestamp` if the record has none, and replaces a `timestamp` that is
     /// not RFC 3339.
     private mutating func recordTime(_ state: AppState) -> Timestamp {
-        guard lines.scanner.present & state.timeCandidates.mask != 0,
+        guard lines.scanner.present & state.members.times.mask != 0,
             let (time, place, isUsual, _) = foundTime(state)
         else {
             if let outerTime = lines.outerTime, outerTime >= EventPass.earliest, outerTime <= block.newest {
@@ -212,7 +213,7 @@ extension EventPass {
     /// otherwise the time of observation.
     @inline(__always)
     mutating func timeElsewhere() -> Timestamp {
-        guard let state = block.state, lines.scanner.present & state.timeCandidates.mask != 0 else {
+        guard let state = block.state, lines.scanner.present & state.members.times.mask != 0 else {
             return block.now
         }
         return addedTime(state)
@@ -233,8 +234,8 @@ extension EventPass {
         _ state: AppState
     ) -> (time: Timestamp, place: Range<Int>, isUsual: Bool, candidate: Int)? {
         // By index: a copy of a candidate would count references for each record.
-        for index in state.timeCandidates.paths.indices {
-            guard let value = value(at: index, of: state.timeCandidates), let found = time(at: value, state),
+        for index in state.members.times.paths.indices {
+            guard let value = value(at: index, of: state.members.times), let found = time(at: value, state),
                 found.time >= EventPass.earliest, found.time <= block.newest
             else { continue }
             return (found.time, value, found.isUsual, index)
@@ -307,12 +308,12 @@ extension EventPass {
     /// The first known severity among the candidates, and the candidate's index. Values of more than 34 bytes
     /// are not severities.
     private mutating func foundSeverity(_ state: AppState) -> (severity: Severity, candidate: Int)? {
-        guard lines.scanner.present & state.levelCandidates.mask != 0 else { return nil }
-        for index in state.levelCandidates.paths.indices {
-            guard let value = value(at: index, of: state.levelCandidates), value.count <= 34 else { continue }
+        guard lines.scanner.present & state.members.levels.mask != 0 else { return nil }
+        for index in state.members.levels.paths.indices {
+            guard let value = value(at: index, of: state.members.levels), value.count <= 34 else { continue }
             let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
             let scale = state.settings.levelScale
-            let usual = state.levelCandidates.paths[index].reading
+            let usual = state.members.levels.paths[index].reading
             let reading = scale == .auto || usual == .words || usual == .capitalWords ? usual : .scale(scale)
             let inner = text[0] == .quote ? UnsafeBufferPointer(rebasing: text[1..<text.count - 1]) : text
             let word = String(decoding: inner, as: UTF8.self)
@@ -324,7 +325,7 @@ extension EventPass {
     /// Whether the record is in Graylog's extended log format, by its member `version`: there the numbers in
     /// `level` are syslog's.
     private func isGELF(_ state: AppState) -> Bool {
-        guard let slot = state.versionSlot, lines.scanner.has(slot: slot) else { return false }
+        guard let slot = state.members.versionSlot, lines.scanner.has(slot: slot) else { return false }
         let found = lines.scanner.members[slot]
         let length = found.end - found.value
         guard length == 5, base[found.value] == .quote else { return false }
@@ -338,10 +339,10 @@ extension EventPass {
         guard let state = block.state else { return LineFindings() }
         let severity = foundSeverity(state)
         return LineFindings(
-            timeMember: foundTime(state).map { state.timeCandidates.paths[$0.candidate].name }
+            timeMember: foundTime(state).map { state.members.times.paths[$0.candidate].name }
                 ?? (lines.outerTime == nil ? nil : "the container's runtime"),
             level: severity?.severity.level,
-            levelMember: severity.map { state.levelCandidates.paths[$0.candidate].name })
+            levelMember: severity.map { state.members.levels.paths[$0.candidate].name })
     }
 
     // MARK: Paths

@@ -400,7 +400,7 @@ public struct EventPass: ~Copyable {
         // The session's id may be replaced by a longer one, and the time zone's offset by one with more
         // digits, after the tail was measured.
         max(tails.ofEvents.count + Sessions.maxIDLength, tails.ofRecords.count) + Tail.idLength + 64
-            + max(block.state?.defaultNameMember.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
+            + max(block.state?.members.defaultName.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
             + lines.wrapping.pod.count
     }
 }

@@ -41,7 +41,7 @@ struct PassMemory {
     mutating func use(_ state: AppState, _ options: EventOptions, _ hiding: HiddenPaths?, day: Int64) {
         uses += 1
         state.lastUse = uses
-        if state.hiding != hiding?.number {
+        if state.members.hiding != hiding?.number {
             state.configure(options, watched, hiding)
         }
         state.names.pointee.turn(to: day)

@@ -28,7 +28,7 @@ enum HelpCommand {
     ///
     /// - Throws: `CommandFailure` with code 64 for a section that does not exist.
     private static func configurationHelp(_ name: String?) throws(CommandFailure) -> String {
-        guard let name else { return Settings.reference }
+        guard let name else { return ShippedFile.reference }
         guard let section = Settings.description.first(where: { $0.name == name }) else {
             let names = Settings.description.map(\.name)
             let hint = nearestName(to: name, among: names).map { "did you mean \"\($0)\"?" }

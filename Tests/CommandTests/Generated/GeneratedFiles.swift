@@ -2,14 +2,15 @@ import Configuration
 
 @testable import spoolship
 
-/// The files of the repository that are made of the tables of commands and settings; `scripts/generate` writes them.
+/// The files of the repository that are made of the tables of commands and settings; `scripts/generate`
+/// writes them.
 enum GeneratedFiles {
     /// Paths in the repository, and texts.
     static var all: [(path: String, text: String)] {
         let completions = Completions(CommandTable.all)
         let manual = ManualPages(commands: CommandTable.all)
         return [
-            ("etc/spoolship.toml", Settings.shippedFile),
+            ("etc/spoolship.toml", ShippedFile.text),
             ("docs/reference.md", ReferencePage.text),
             ("packaging/completions/spoolship.bash", completions.bash),
             ("packaging/completions/spoolship.zsh", completions.zsh),

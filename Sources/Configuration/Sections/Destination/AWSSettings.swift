@@ -11,11 +11,11 @@ extension AWSSettings: SettingsSection {
     static let entries: [Entry<AWSSettings>] =
         [
             .setting(
-                "region", \.region, .awsName("region").standingForNothing(""),
+                "region", \.region, AWSSettings.nameType("region").standingForNothing(""),
                 "The region that requests are signed for; setting it turns signing on.",
                 example: "\"eu-central-1\""),
             .setting(
-                "service", \.service, .awsName("service"),
+                "service", \.service, AWSSettings.nameType("service"),
                 "The service that requests are signed for: es (OpenSearch Service), aoss (OpenSearch Serverless) and others."
             ),
         ] + credentialEntries
@@ -49,11 +49,11 @@ extension AWSSettings: SettingsSection {
             "The secret part of the key.", example: "archive.key")
 }
 
-extension ValueType where Value == String {
+extension AWSSettings {
     /// The name of a region or a service. It becomes part of a host name and of the signature, so only
     /// letters, digits and hyphens are allowed.
-    static func awsName(_ what: String) -> ValueType {
-        checked(what, mustBe: "a \(what)'s name: small letters, digits and -") { name in
+    static func nameType(_ what: String) -> ValueType<String> {
+        .checked(what, mustBe: "a \(what)'s name: small letters, digits and -") { name in
             (1...64).contains(name.utf8.count)
                 && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber) || $0 == "-" }
         }

@@ -6,15 +6,18 @@ internal import Model
 extension BodySettings: SettingsSection {
     static let entries: [Entry<BodySettings>] = [
         .setting(
-            "event", \.event, optional: .bodyTemplate,
+            "event", \.event, optional: BodyTemplate.settingType,
             "What is written for each event. Placeholders: {{event}}, {{base64}}, {{json:PATH}} (a member as JSON), {{text:PATH}} (inside"
                 + " quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, {{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
             example: "'{\"data\":\"{{base64}}\"}'"),
         .setting(
             // Fragments may be empty or contain line feeds; `.text` would refuse both.
-            "begin", \.begin, .fragment, "What is before the first event.", example: "'{\"messages\":['"),
-        .setting("separator", \.separator, .fragment, "What is between two events.", example: "','"),
-        .setting("end", \.end, .fragment, "What is behind the last event.", example: "']}'"),
+            "begin", \.begin, BodyTemplate.fragmentType, "What is before the first event.",
+            example: "'{\"messages\":['"),
+        .setting(
+            "separator", \.separator, BodyTemplate.fragmentType, "What is between two events.", example: "','"
+        ),
+        .setting("end", \.end, BodyTemplate.fragmentType, "What is behind the last event.", example: "']}'"),
         .setting("method", \.method, .choice, "The method of requests."),
     ]
 }
@@ -24,7 +27,7 @@ extension BodySettings: SettingsSection {
 extension AcceptSettings: SettingsSection {
     static let entries: [Entry<AcceptSettings>] = [
         .setting(
-            "status", \.statuses, .successes,
+            "status", \.statuses, statusesType,
             "The statuses that acknowledge, if not each of 200 to 299.", example: "[202]"),
         .setting(
             "body", \.body, optional: .text(),

@@ -20,7 +20,7 @@ extension DestinationSettings: SettingsSection {
                 + " over TLS or TCP, without acknowledgements; file and stdout are lines, one event each."
         ),
         .setting(
-            "url", \.url, optional: .url("https", "http", "nats", "tls", "tcp"),
+            "url", \.url, optional: EndpointURL.settingType("https", "http", "nats", "tls", "tcp"),
             "Its address: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats,"
                 + " tls:// or tcp://… for syslog. Kafka's are in kafka.brokers.",
             example: "\"https://events.example.com/ingest\""),
@@ -75,7 +75,8 @@ extension DestinationSettings: SettingsSection {
     /// the receiver.
     private static let requestEntries: [Entry<DestinationSettings>] = [
         .setting(
-            "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
+            "proxy", \.proxy,
+            optional: EndpointURL.settingType("http", "https", "socks5", "socks5h", credentials: true),
             "The proxy; by default https_proxy and NO_PROXY in the environment.",
             example: "\"http://proxy.example.com:3128\"", only: .types([.http, .s3, .nats, .syslog])),
         .setting(
@@ -152,9 +153,9 @@ private func isStatusOrClass(_ name: String) -> Bool {
     return ["1xx", "2xx", "3xx", "4xx", "5xx"].contains(name)
 }
 
-extension ValueType where Value == StructuredMetadata {
-    /// `true`, `false` or a list of members.
-    static var structuredMetadata: ValueType {
+extension StructuredMetadata {
+    /// How it is written: `true`, `false` or a list of members.
+    static var settingType: ValueType<StructuredMetadata> {
         let wanted = "true, false or a list of members, such as [\"trace_id\"]"
         return ValueType("true, false or members") { node throws(Problem) in
             switch node.value {
@@ -181,37 +182,9 @@ extension ValueType where Value == StructuredMetadata {
     }
 }
 
-extension ValueType where Value == String {
-    /// The name of a systemd credential. It becomes the name of a file in CREDENTIALS_DIRECTORY, so it must
-    /// not begin with a dot or contain a slash.
-    static var credentialName: ValueType {
-        checked("credential name", mustBe: "a credential's name: letters, digits, _, - and .") { name in
-            !name.hasPrefix(".") && name.utf8.count <= 255 && name.hasOnlyLettersDigits(and: "_-.")
-        }
-    }
-
-    /// The hash of a public key (SHA-256 of its SubjectPublicKeyInfo), in curl's form for
-    /// CURLOPT_PINNEDPUBLICKEY.
-    static var pinnedKey: ValueType {
-        checked(
-            "public key hash", range: "sha256//BASE64",
-            mustBe:
-                "sha256// and the base64 of 32 bytes, as `openssl dgst -sha256 -binary | base64` prints it"
-        ) { $0.isPinnedKey }
-    }
-}
-
-extension ValueType where Value: Equatable {
-    /// The same type, but one value is printed as not set. For settings without a default that are not
-    /// optional, such as `name`: the initial value is a mark for "not set".
-    func standingForNothing(_ nothing: Value) -> ValueType {
-        ValueType(name, range: range, parse: parse) { $0 == nothing ? nil : print($0) }
-    }
-}
-
-extension ValueType where Value == BodyTemplate {
+extension BodyTemplate {
     /// A template of the body of requests, up to 4 KiB.
-    static var bodyTemplate: ValueType {
+    static var settingType: ValueType<BodyTemplate> {
         let text = ValueType<String>.text(maxLength: 4096)
         return ValueType("template") { node throws(Problem) in
             let value = try text.parse(node)
@@ -222,12 +195,10 @@ extension ValueType where Value == BodyTemplate {
             .string($0.text)
         }
     }
-}
 
-extension ValueType where Value == String {
     /// A text that may be empty and may contain line feeds: a piece that stands before, between or after
     /// events.
-    static var fragment: ValueType {
+    static var fragmentType: ValueType<String> {
         ValueType("string", range: "") { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
             guard text.utf8.count <= 1024 else { throw Problem(.outOfRange, "is longer than 1024 bytes") }
@@ -236,9 +207,9 @@ extension ValueType where Value == String {
     }
 }
 
-extension ValueType where Value == [Int] {
+extension AcceptSettings {
     /// Statuses of HTTP that acknowledge a batch. Only successes: other statuses are for `outcomes`.
-    static var successes: ValueType {
+    static var statusesType: ValueType<[Int]> {
         ValueType("statuses", range: "200 to 299") { node throws(Problem) in
             guard case .array(let nodes) = node.value else {
                 throw .wrongType("a list of statuses, such as [202]", node)

@@ -19,8 +19,10 @@ extension DestinationSettings {
                 .renamed(to: "otlp.encoding"),
             .setting("index", \.formatIndex, optional: .template(.index), "Now of the format.")
                 .renamed { $0.format == .splunkHEC ? "splunk_hec.index" : "elasticsearch.index" },
-            .setting("structured_metadata", \.formatMetadata, .structuredMetadata, "Now of the format.")
-                .renamed { $0.format == .splunkHEC ? "splunk_hec.fields" : "loki.structured_metadata" },
+            .setting(
+                "structured_metadata", \.formatMetadata, StructuredMetadata.settingType, "Now of the format."
+            )
+            .renamed { $0.format == .splunkHEC ? "splunk_hec.fields" : "loki.structured_metadata" },
         ]
 
     /// Old keys that a section has under the same name.
@@ -78,7 +80,7 @@ extension LokiSettings: SettingsSection {
                 + " in.",
             example: "{ job = \"spoolship\", level = \"{level}\" }"),
         .setting(
-            "structured_metadata", \.structuredMetadata, .structuredMetadata,
+            "structured_metadata", \.structuredMetadata, StructuredMetadata.settingType,
             "Members whose values go beside the events, as [\"trace_id\", \"http.status\"]. true sends"
                 + " only what the agent knows (ids, level); false nothing, for a Loki that refuses them"
                 + " (before 3.0)."),
@@ -109,7 +111,7 @@ extension SplunkSettings: SettingsSection {
             "sourcetype", \.sourcetype, optional: .template(.label),
             "The source type; by default the token's.", example: "\"_json\""),
         .setting(
-            "fields", \.fields, .structuredMetadata,
+            "fields", \.fields, StructuredMetadata.settingType,
             "Members whose values go beside the events, as [\"trace_id\", \"http.status\"]. true sends"
                 + " only what the agent knows (ids, level); false nothing."),
         .setting(

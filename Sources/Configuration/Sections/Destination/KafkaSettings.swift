@@ -27,7 +27,7 @@ extension KafkaSettings: SettingsSection {
         .setting(
             "mechanism", \.mechanism, .choice, "How user and password authenticate (SASL), if user is set."),
         .setting(
-            "options", \.options, .kafkaProperties,
+            "options", \.options, KafkaSettings.propertiesType,
             "More properties of librdkafka, as its CONFIGURATION.md names them; values are texts.",
             example: "{ \"linger.ms\" = \"50\", partitioner = \"murmur2_random\" }"),
     ]
@@ -47,10 +47,11 @@ private func isKafkaSecret(_ name: String) -> Bool {
         || ["password", "secret", "pem"].contains { name.hasSuffix($0) }
 }
 
-extension ValueType where Value == [String: String] {
+extension KafkaSettings {
     /// Properties of librdkafka by their names.
-    static var kafkaProperties: ValueType {
-        let properties = map(of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty)
+    static var propertiesType: ValueType<[String: String]> {
+        let properties = ValueType<[String: String]>.map(
+            of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty)
         return ValueType(properties.name, range: properties.range, parse: properties.parse) { values in
             .table(
                 // Sorted, because a reload compares printed values: in another order they would count as
@@ -63,28 +64,27 @@ extension ValueType where Value == [String: String] {
     }
 }
 
-extension ReadContext {
+extension DestinationSettings {
     /// Checks what contradicts in a destination of type `kafka`.
-    mutating func checkKafka(_ destination: DestinationSettings, path: String) {
-        let kafka = destination.kafka
+    func checkKafka(path: String, _ context: inout ReadContext) {
         // All brokers are checked: one on another machine is enough to send events in the clear.
-        for address in kafka.addresses where !kafka.tls && !address.isLoopback && !destination.allowPlainHTTP
-        {
-            complain(
+        for address in kafka.addresses where !kafka.tls && !address.isLoopback && !allowPlainHTTP {
+            context.complain(
                 of: "\(path).kafka.tls",
                 "is false and \(address.host) is another machine: every event would be readable on the network;"
                     + " use TLS, or set allow_plain_http = true if you mean it")
         }
         // Without a user librdkafka does not use SASL, and the mechanism would be ignored.
-        if isSet("\(path).kafka.mechanism"), destination.user == nil {
-            complain(of: path, "has a kafka.mechanism but no user", .missing, at: "kafka.mechanism")
+        if context.isSet("\(path).kafka.mechanism"), user == nil {
+            context.complain(of: path, "has a kafka.mechanism but no user", .missing, at: "kafka.mechanism")
         }
         // Refused instead of ignored: a pinned key that is not checked would give false safety.
-        for key in ["pinned_keys", "minimum_version", "allow_common_name"] where isSet("\(path).tls.\(key)") {
-            complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has no equivalent")
+        for key in ["pinned_keys", "minimum_version", "allow_common_name"]
+        where context.isSet("\(path).tls.\(key)") {
+            context.complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has no equivalent")
         }
-        for key in ["ca_file", "certificate_file"] where isSet("\(path).tls.\(key)") && !kafka.tls {
-            complain(of: "\(path).tls.\(key)", "has no effect with kafka.tls = false")
+        for key in ["ca_file", "certificate_file"] where context.isSet("\(path).tls.\(key)") && !kafka.tls {
+            context.complain(of: "\(path).tls.\(key)", "has no effect with kafka.tls = false")
         }
     }
 }

@@ -12,7 +12,8 @@ extension NATSSettings: SettingsSection {
             "Where messages go; a stream must take the subject. Events may fill it in: events.{app}.{level}.",
             example: "\"events.web\""),
         .setting(
-            "servers", \.servers, .list(of: .url("tls", "nats"), count: 0...32, unique: true),
+            "servers", \.servers,
+            .list(of: EndpointURL.settingType("tls", "nats"), count: 0...32, unique: true),
             "More servers of the cluster, besides url: the next is tried if one cannot be reached.",
             example: "[\"tls://b.example.com:4222\", \"tls://c.example.com:4222\"]"),
         .setting(
@@ -64,32 +65,31 @@ extension NATSSettings: SettingsSection {
         ]
 }
 
-extension ReadContext {
+extension DestinationSettings {
     /// Checks what contradicts in a destination of type `nats`.
-    mutating func checkNATS(_ destination: DestinationSettings, path: String) {
-        let nats = destination.nats
+    func checkNATS(path: String, _ context: inout ReadContext) {
         // All ways that are configured. A password without a user, or the reverse, is reported for all types.
         let ways = [
-            ("token", destination.token.source),
-            ("user", destination.user == nil ? nil : destination.password.source),
+            ("token", token.source),
+            ("user", user == nil ? nil : password.source),
             ("nats.nkey", nats.nkey.source),
             ("nats.credentials", nats.credentials.source),
         ].filter { $0.1 != nil }.map(\.0)
         // A user and a token together are reported already, for all types.
         if ways.count > 1, ways != ["token", "user"] {
-            complain(of: path, "authenticates by \(ways.joined(separator: " and by ")); keep one")
+            context.complain(of: path, "authenticates by \(ways.joined(separator: " and by ")); keep one")
         }
         // `tls_first` cannot be plain text; without it `nats://` begins in the clear and the server decides.
-        for url in [destination.url].compactMap({ $0 }) + nats.servers
-        where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
-            let key = url == destination.url ? "url" : "nats.servers"
-            complain(
+        for url in [url].compactMap({ $0 }) + nats.servers
+        where url.scheme == "nats" && !url.isLoopback && !allowPlainHTTP && !nats.tlsFirst {
+            let key = url == url ? "url" : "nats.servers"
+            context.complain(
                 of: "\(path).\(key)",
                 "is nats:// to another machine, which may be plain text; use tls://, or set"
                     + " allow_plain_http = true if you mean it")
         }
-        if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
-            complain(
+        if nats.message == .event, compression != .none, context.isSet("\(path).compression") {
+            context.complain(
                 of: "\(path).compression", "is for whole batches; nats.message = \"event\" compresses nothing"
             )
         }

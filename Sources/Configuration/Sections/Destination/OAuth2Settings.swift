@@ -7,7 +7,8 @@ extension OAuth2Settings: SettingsSection {
             .setting(
                 // http is judged as for the destination's own url (`allow_plain_http`): the client's secret
                 // goes there.
-                "token_url", \.tokenURL, optional: .url("https", "http"), "The token endpoint.",
+                "token_url", \.tokenURL, optional: EndpointURL.settingType("https", "http"),
+                "The token endpoint.",
                 example: "\"https://login.example.com/oauth2/token\""),
             .setting(
                 "grant", \.grant, .choice,

@@ -12,7 +12,7 @@ extension OwnSettings {
     /// The rows before `changesAnswers` is cleared.
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
-            "interval", \.own.interval, optional: .dispatchInterval,
+            "interval", \.own.interval, optional: DispatchInterval.settingType,
             "Instead of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.",
             example: "\"1m\""),
         .pair(

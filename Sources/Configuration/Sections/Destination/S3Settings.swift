@@ -12,10 +12,11 @@ extension S3Settings: SettingsSection {
     /// The bucket and its objects.
     private static let bucketEntries: [Entry<S3Settings>] = [
         .setting(
-            "bucket", \.bucket, .bucketName.standingForNothing(""), "The bucket; it must exist.",
+            "bucket", \.bucket, S3Settings.bucketNameType.standingForNothing(""),
+            "The bucket; it must exist.",
             example: "\"events\""),
         .setting(
-            "region", \.aws.region, .awsName("region").standingForNothing(""),
+            "region", \.aws.region, AWSSettings.nameType("region").standingForNothing(""),
             "The bucket's region; servers without regions accept any, often us-east-1.",
             example: "\"eu-central-1\""),
         .setting(
@@ -32,7 +33,7 @@ extension S3Settings: SettingsSection {
             "An existing object is not written again. false for servers that do not support the condition (they answer"
                 + " 501): a repeat then replaces the object with the same events."),
         .setting(
-            "storage_class", \.storageClass, optional: .storageClassName,
+            "storage_class", \.storageClass, optional: S3Settings.storageClassType,
             "The storage class; by default the bucket's.",
             example: "\"STANDARD_IA\""),
         .setting(
@@ -42,10 +43,10 @@ extension S3Settings: SettingsSection {
     ]
 }
 
-extension ValueType where Value == String {
+extension S3Settings {
     /// The name of a bucket. Source: Amazon S3 User Guide, "General purpose bucket naming rules".
-    static var bucketName: ValueType {
-        checked(
+    static var bucketNameType: ValueType<String> {
+        .checked(
             "bucket name",
             mustBe: "a bucket's name: 3 to 63 small letters, digits, - and ., a letter or digit at each end"
         ) { name in
@@ -56,8 +57,8 @@ extension ValueType where Value == String {
 
     /// A storage class. It becomes a header of each request, so it must not have other characters. New
     /// classes of Amazon and those of other servers are accepted.
-    static var storageClassName: ValueType {
-        checked("storage class", mustBe: "a storage class: capitals, digits and _") { name in
+    static var storageClassType: ValueType<String> {
+        .checked("storage class", mustBe: "a storage class: capitals, digits and _") { name in
             (1...64).contains(name.utf8.count)
                 && name.allSatisfy { $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") }
         }

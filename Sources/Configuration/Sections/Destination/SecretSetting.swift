@@ -19,7 +19,18 @@ extension Entry where Owner: SettingsSection {
                 name, place(), optional: isInline ? .secretSource : .secretFile, why,
                 example: "\"file:/etc/spoolship/\(example)\"", only: scope),
             .setting("\(name)_file", file(), optional: .path, why).renamed(to: name),
-            .setting("\(name)_credential", credential(), optional: .credentialName, why).renamed(to: name),
+            .setting("\(name)_credential", credential(), optional: SecretSource.credentialNameType, why)
+                .renamed(to: name),
         ]
+    }
+}
+
+extension SecretSource {
+    /// The name of a systemd credential. It becomes the name of a file in CREDENTIALS_DIRECTORY, so it must
+    /// not begin with a dot or contain a slash.
+    static var credentialNameType: ValueType<String> {
+        .checked("credential name", mustBe: "a credential's name: letters, digits, _, - and .") { name in
+            !name.hasPrefix(".") && name.utf8.count <= 255 && name.hasOnlyLettersDigits(and: "_-.")
+        }
     }
 }

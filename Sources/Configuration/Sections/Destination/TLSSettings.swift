@@ -17,7 +17,7 @@ extension TLSOptions: SettingsSection {
         ),
         .setting(
             // A list, so that a receiver can get a new key without an outage: its hash is added here first.
-            "pinned_keys", \.pinnedKeys, .list(of: .pinnedKey, unique: true),
+            "pinned_keys", \.pinnedKeys, .list(of: pinnedKeyType, unique: true),
             "The receiver must have one of these public keys; keep a spare in the list.",
             example: "[\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"),
         .setting(
@@ -28,4 +28,16 @@ extension TLSOptions: SettingsSection {
             "true also trusts a certificate that names the receiver in its CN only, as RFC 9525 forbids:"
                 + " for old servers."),
     ]
+}
+
+extension TLSOptions {
+    /// The hash of a public key (SHA-256 of its SubjectPublicKeyInfo), in curl's form for
+    /// CURLOPT_PINNEDPUBLICKEY.
+    static var pinnedKeyType: ValueType<String> {
+        .checked(
+            "public key hash", range: "sha256//BASE64",
+            mustBe:
+                "sha256// and the base64 of 32 bytes, as `openssl dgst -sha256 -binary | base64` prints it"
+        ) { $0.isPinnedKey }
+    }
 }

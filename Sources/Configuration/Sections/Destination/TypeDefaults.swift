@@ -48,12 +48,14 @@ struct TypeDefault: Sendable {
     }
 }
 
-extension Settings {
+extension TypeDefault {
     /// Gives each destination the defaults of its type and format, unless it or `[dispatch]` sets another
     /// value.
-    mutating func applyTypeDefaults() {
+    ///
+    /// - Parameter origins: where settings come from, by path; defaults of types are noted there.
+    static func apply(to destinations: inout [DestinationSettings], _ origins: inout [String: Origin]) {
         for index in destinations.indices {
-            for row in TypeDefault.all where row.holds(destinations[index]) {
+            for row in all where row.holds(destinations[index]) {
                 let path = "destination.\(SettingValue.key(destinations[index].name)).\(row.key)"
                 // What a service accepts is a fact: `[dispatch]` does not change the defaults of formats.
                 let isSetForAll = row.format == nil && origins["dispatch.\(row.key)"] != nil

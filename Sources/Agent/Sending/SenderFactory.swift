@@ -5,12 +5,41 @@ internal import Logs
 internal import Model
 internal import Outputs
 internal import Queue
+internal import Synchronization
 
-/// Senders of the destinations: each wraps an output, measures its attempts, and knows its certificates.
-extension AgentService {
-    /// Makes a sender for each destination. Throws `configuration`, without a change, if a destination's
-    /// settings cannot work.
-    func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
+/// Makes the senders of destinations: each wraps an output, measures its attempts, and knows its
+/// certificates. Keeps the threads of destinations whose sending blocks. Thread-safe.
+final class SenderFactory: Sendable {
+    /// Name and version of the program.
+    private let program: ProgramIdentity
+    /// Facts about the machine, some of which outputs send.
+    private let machine: Machine
+    /// Figures of the attempts; they outlive reloads.
+    let figures = SendingFigures()
+    /// The main loop.
+    private let loop: EventLoop
+    private let log: Log
+    private let time: any TimeSource
+    /// Loops of destinations that block, by the destination's name. They outlive reloads.
+    private let writingLoops = Mutex<[String: EventLoop]>([:])
+
+    init(_ program: ProgramIdentity, _ machine: Machine, on loop: EventLoop, log: Log, time: any TimeSource) {
+        self.program = program
+        self.machine = machine
+        self.loop = loop
+        self.log = log
+        self.time = time
+    }
+
+    /// The loops of destinations that block.
+    var loops: [EventLoop] { writingLoops.withLock { Array($0.values) } }
+
+    /// Makes a sender for each destination.
+    ///
+    /// - Throws: `configuration`, without a change, if a destination's settings cannot work.
+    func senders(
+        for settings: Settings, of queue: QueueStore
+    ) throws(AgentError) -> [DestinationName: any BatchSender] {
         // A destination's file that another destination writes, or that the agent reads.
         if let mistake = settings.fileMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
@@ -29,31 +58,27 @@ extension AgentService {
                 log.error(
                     "destination not started: a file that it needs cannot be read",
                     ["destination": name, "reason": error.message])
-                output = AwaitedOutput(on: loop) { [self] in
-                    try assumeIsolated { try $0.makeOutput(destination, of: settings) }
-                }
+                output = AwaitedOutput(on: loop) { [self] in try makeOutput(destination, of: settings) }
             } catch {
                 throw error as? AgentError ?? AgentError(.configuration, "destination \(name): \(error)")
             }
             certificates[name] = output.firstCertificates
             // The sender is new, but its figures are those of the destination: they outlive the reload.
             senders[name] = MeasuredSender(
-                name: name, output: output, figures: sending, time: time, log: log,
-                apps: { [weak self] in await self?.apps(of: $0) ?? [] })
+                name: name, output: output, figures: figures, time: time, log: log,
+                apps: { [weak queue] in await queue?.apps(of: $0) ?? [] })
         }
-        sending.setCertificates(certificates)
+        figures.setCertificates(certificates)
         return senders
     }
-
-    /// Apps whose events are in a batch.
-    private func apps(of batch: BatchID) async -> [String] { await parts?.queue.apps(of: batch) ?? [] }
 
     /// An output for the destination's type. Its headers carry an id derived from the install id, not the
     /// install id itself, which tags may hide.
     private func makeOutput(
         _ destination: DestinationSettings, of settings: Settings
     ) throws -> any MeasuredOutput {
-        try destination.output(
+        let host = machine.facts
+        return try destination.output(
             version: program.version, installID: host.senderID,
             hostName: host.device(for: settings)?.hostName,
             on: loop, writingLoop: { () throws(AgentError) in try writingLoop(of: destination) }, log: log,
@@ -63,11 +88,11 @@ extension AgentService {
     /// Loop of a destination whose sending blocks, such as one that writes files; made once, and used again
     /// after reloads.
     private func writingLoop(of destination: DestinationSettings) throws(AgentError) -> EventLoop {
-        if let known = writingLoops[destination.name] { return known }
+        if let known = writingLoops.withLock({ $0[destination.name] }) { return known }
         do throws(SystemError) {
             let made = try EventLoop(name: destination.name)
             try made.start()
-            writingLoops[destination.name] = made
+            writingLoops.withLock { $0[destination.name] = made }
             return made
         } catch {
             throw AgentError(.io, "destination \(destination.name): no thread for it: \(error.description)")

@@ -1,11 +1,11 @@
 internal import Model
 
-extension ValueType where Value == ReadStart {
+extension ReadStart {
     /// Allowed ages. Ten years exceed any log that is kept, and their nanoseconds fit in 64 bits.
     private static var ages: ClosedRange<Duration> { .seconds(1) ... .seconds(3650 * 86_400) }
 
     /// `beginning`, `now`, or an age.
-    static var readStart: ValueType {
+    static var settingType: ValueType<ReadStart> {
         ValueType("duration", range: "\"beginning\", \"now\", or an age from 1s to 3650d") {
             node throws(Problem) in
             switch node.value {
@@ -15,7 +15,8 @@ extension ValueType where Value == ReadStart {
             case .string(let text) where DurationText.parse(text) == nil:
                 throw Problem(
                     .wrongType,
-                    "is \(SettingValue.quote(text)); must be \"beginning\", \"now\", or an age such as \"24h\""
+                    "is \(SettingValue.quote(text)); must be \"beginning\", \"now\","
+                        + " or an age such as \"24h\""
                 )
             default: break
             }
@@ -23,7 +24,8 @@ extension ValueType where Value == ReadStart {
             guard ages.contains(age) else {
                 throw Problem(
                     .outOfRange,
-                    "is \(DurationText.print(age)); must be \"beginning\", \"now\", or an age from 1s to 3650d"
+                    "is \(DurationText.print(age)); must be \"beginning\", \"now\","
+                        + " or an age from 1s to 3650d"
                 )
             }
             return .age(age)

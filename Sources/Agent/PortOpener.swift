@@ -8,48 +8,49 @@ internal import Model
 internal import Queue
 internal import Synchronization
 
-/// The ports at which the agent answers: the control socket, and the stats port with metrics and the status
-/// page.
-extension AgentService {
+/// Opens the ports at which the agent answers: the control socket, and the stats port with metrics and the
+/// status page.
+struct PortOpener {
+    let agent: AgentService
+    /// The settings in force at the start. Ports do not change at a reload.
+    let settings: Settings
+    let parts: AgentService.Parts
+
     /// Opens both ports, or neither. The control socket is first: commands need it even without a stats port.
-    func openPorts(
-        _ parts: Parts, _ restored: RestoredState, _ rules: IntakeRules, _ tap: EventTap
-    ) async throws(AgentError) {
-        let queue = parts.queue
-        let status = AgentStatus(agent: self, parts: parts)
-        let rereader = Rereader(
-            on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time,
-            clock: clockTrust(queue), log: log,
-            ofPlaces: { await self.settingsOfReading.forPlaces($0) }
-        ) { await self.intakeSettings(cap: queue.snapshot.maxSize) }
+    func open(_ tap: EventTap, _ rereader: Rereader) async throws(AgentError) -> AgentService.OpenPorts {
+        let status = AgentStatus(agent: agent, parts: parts)
         // Each group of routes gets only the parts that it needs.
         var routes = ControlRoutes()
         routes.addStatus { await status.status() }
-        routes.addSwitches(of: self)
+        routes.addSwitches(of: agent)
         routes.addSending(parts.driver, parts.queue, parts.containers)
         routes.addRecords(
             AgentRecords(
-                queue: queue, rereader: rereader, spool: parts.reader.spool,
+                queue: parts.queue, rereader: rereader, spool: parts.reader.spool,
                 maxEventSize: settings.spool.maxEventSize,
-                time: time, deadlines: { await self.deadlines }, driver: parts.driver,
-                forget: { await self.forget($0, in: parts) },
+                time: agent.time, deadlines: { [agent] in await agent.deadlines }, driver: parts.driver,
+                forget: { [agent, parts] in await agent.forget($0, in: parts) },
                 unsearched: { [settings] in settings.unsearchedPlaces },
-                log: log))
+                log: agent.log))
         routes.addTap(tap)
         routes.addBackfill(parts.backfill)
         routes.addContainers(parts.containers)
         let control = try await startControl(routes)
-        ports.control = control
         // An agent with a task has no stats port, and ends before anything would have to be watched.
-        guard task == nil else { return await parts.ports.watch([]) }
+        guard agent.task == nil else {
+            await parts.ports.watch([])
+            return AgentService.OpenPorts(control: control)
+        }
+        let stats: StatsServer?
         do throws(AgentError) {
-            ports.stats = try await startStats(status, control)
+            stats = try await startStats(status, control)
         } catch {
             await control.stop()
             throw error
         }
         await parts.restart.start()
-        await parts.ports.watch([control] + (ports.stats.map { [$0] } ?? []))
+        await parts.ports.watch([control] + (stats.map { [$0] } ?? []))
+        return AgentService.OpenPorts(control: control, stats: stats)
     }
 
     /// Opens the control socket, whose permissions decide who may command the agent.
@@ -62,7 +63,7 @@ extension AgentService {
         let largestBody = max(1 << 20, settings.spool.maxEventSize + 1)
         do throws(ControlError) {
             let server = try ControlServer(
-                on: loop, socket: settings.control.socket, group: group, largestBody: largestBody,
+                on: agent.loop, socket: settings.control.socket, group: group, largestBody: largestBody,
                 routes: routes)
             try await server.start()
             return server
@@ -82,21 +83,21 @@ extension AgentService {
         -> StatsServer?
     {
         guard let listen = settings.stats.listen else { return nil }
-        let parts = status.parts
         // Collectors run in this order, and a later value of a series replaces an earlier one.
         let collectors: [any MetricCollector] =
             [
-                AgentCollector(agent: self, parts: parts), parts.notice, parts.unread, sending,
+                AgentCollector(agent: agent, parts: parts), parts.notice, parts.unread, agent.sending,
                 parts.functions.durations, ProcessCollector(),
                 MachineCollector(
-                    spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
+                    spool: settings.spool.directory, state: settings.agent.stateDirectory, on: agent.storeLoop
+                ),
             ] + control.collectors + [parts.ports.reopened, parts.restart]
         var page: (@Sendable () -> String)?
         if settings.stats.statusPage {
-            page = { StatusPage(status.report(), history: parts.recorder.history).html }
+            page = { [parts] in StatusPage(status.report(), history: parts.recorder.history).html }
         }
         let server = StatsServer(
-            on: loop, host: listen.host, port: listen.port, names: settings.stats.hosts,
+            on: agent.loop, host: listen.host, port: listen.port, names: settings.stats.hosts,
             collectors: collectors,
             obstacles: { await status.status().obstacles }, page: page)
         _ = try await relaying(awaiting: try await server.start()) { (error: ControlError) in
