@@ -33,7 +33,7 @@ extension AgentService {
                 maxEventSize: settings.spool.maxEventSize,
                 time: time, deadlines: { await self.deadlines }, driver: parts.driver,
                 forget: { await self.forget($0, in: parts) },
-                unsearched: { [settings] in settings.unsearchedPlaces },
+                places: settings.erasurePlaces,
                 log: log))
         routes.addTap(tap)
         routes.addBackfill(parts.backfill)
