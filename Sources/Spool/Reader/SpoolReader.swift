@@ -346,11 +346,17 @@ public actor SpoolReader: LoopActor {
         figures.overflows = watching.overflows
         figures.crowdedDirectories = tree.listing.crowdedCount
         figures.secondTries = agenda.obstacles
+        figures.secondTryPaths = agenda.obstructed.map { wholePath($0) }
         figures.isHeldBack = isHeldBack
         countFiles(in: &figures)
         countUnread(in: &figures)
         showComplaints(in: &figures)
         published.withLock { [figures] in $0 = figures }
+    }
+
+    /// A path in the spool as a person finds it.
+    func wholePath(_ path: FileName) -> String {
+        path.bytes.isEmpty ? options.directory : "\(options.directory)/\(path.text)"
     }
 
     private func countFiles(in figures: inout SpoolFigures) {
