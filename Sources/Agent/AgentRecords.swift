@@ -28,8 +28,8 @@ struct AgentRecords: Sendable {
     /// Makes the reading side forget what an erasure finds, and waits for commits that have already begun:
     /// such a commit would store erased events again. Does nothing while no agent runs.
     var forget: @Sendable (EventCondition) async -> Void = { _ in }
-    /// Places that an erasure leaves alone, for its receipt.
-    var unsearched: @Sendable () -> [String] = { [] }
+    /// The files around the queue, for an erasure.
+    var places: ErasurePlaces?
     /// Receives a message when records are removed for good. Nil while no agent runs: then the caller sees
     /// the result.
     var log: Log?

@@ -30,7 +30,7 @@ struct PortOpener {
                 maxEventSize: settings.spool.maxEventSize,
                 time: agent.time, deadlines: { [agent] in await agent.deadlines }, driver: parts.driver,
                 forget: { [agent, parts] in await agent.forget($0, in: parts) },
-                unsearched: { [settings] in settings.unsearchedPlaces },
+                places: settings.erasurePlaces,
                 log: agent.log))
         routes.addTap(tap)
         routes.addBackfill(parts.backfill)

@@ -12,8 +12,8 @@ internal import Queue
 public struct StoredRecords: Sendable {
     /// The queue, open until `body` returns.
     private let queue: QueueStore
-    /// Places that an erasure leaves alone, for its receipt.
-    private let unsearched: @Sendable () -> [String]
+    /// The files around the queue, for an erasure.
+    private let places: ErasurePlaces
 
     /// Opens the queue of a configuration, runs `body` on an event loop and closes the queue. Blocks until
     /// then.
@@ -38,7 +38,7 @@ public struct StoredRecords: Sendable {
             sink.attach(to: loop)
             let queue = try relaying(
                 try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink)), AgentError.init(_:))
-            let value = await body(StoredRecords(queue: queue, unsearched: { settings.unsearchedPlaces }))
+            let value = await body(StoredRecords(queue: queue, places: settings.erasurePlaces))
             await queue.close()
             return value
         }
@@ -47,7 +47,7 @@ public struct StoredRecords: Sendable {
     /// Answers a request to the control API, if it concerns records only.
     package func answer(_ request: ControlRequest) async -> ControlResponse {
         var routes = ControlRoutes()
-        routes.addRecords(AgentRecords(queue: queue, rereader: nil, unsearched: unsearched))
+        routes.addRecords(AgentRecords(queue: queue, rereader: nil, places: places))
         return await routes.answer(request)
     }
 

@@ -9,7 +9,7 @@ struct Entry<Owner: Sendable>: Sendable {
     /// What help, the manual and the shipped file say. Made when it is asked for: a start needs none of it.
     private(set) var describe: @Sendable () -> EntryDescription
     /// Reads a node into its property; mistakes go to the context. The text is the setting's path.
-    let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
+    private(set) var read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
     /// The values in force, for printing and comparing.
     let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
     /// Sets what only a restart can change to its value at the start.
@@ -36,9 +36,25 @@ struct Entry<Owner: Sendable>: Sendable {
     func listedElsewhere() -> Entry {
         var row = self
         row.describe = { [describe] in
-            guard case .setting(var setting) = describe() else { return describe() }
-            setting.isListedElsewhere = true
-            return .setting(setting)
+            switch describe() {
+            case .setting(var setting):
+                setting.isListedElsewhere = true
+                return .setting(setting)
+            case .section(var section):
+                section.isListedElsewhere = true
+                return .section(section)
+            }
+        }
+        return row
+    }
+
+    /// The same row for what nobody has to set: read as before, but left out by help and the reference;
+    /// `check` says why, or what to write instead.
+    func retired(_ why: String) -> Entry {
+        var row = listedElsewhere()
+        row.read = { [read] node, path, owner, context in
+            read(node, path, &owner, &context)
+            context.add(.retired, "\(path) is seldom needed: \(why)", at: node.position, severity: .note)
         }
         return row
     }
@@ -120,13 +136,17 @@ package struct SectionDescription: Sendable {
     var oldKeys: [(name: String, now: String)] = []
     /// The section that lists the same keys: `[limits]` for `[apps.NAME.limits]`.
     var sameKeysAs: String?
+    /// Whether no help lists the section.
+    fileprivate(set) var isListedElsewhere = false
 
     /// The keys that help, the manual and the reference list: those that no other section lists.
     package var listed: [EntryDescription] {
         if sameKeysAs != nil { return [] }
         return entries.filter { entry in
-            guard case .setting(let setting) = entry else { return true }
-            return !setting.isListedElsewhere
+            switch entry {
+            case .setting(let setting): !setting.isListedElsewhere
+            case .section(let section): !section.isListedElsewhere
+            }
         }
     }
 

@@ -5,9 +5,7 @@ internal import Model
 extension ReadContext {
     /// Makes all checks.
     mutating func checkConsistency(of settings: Settings) {
-        checkDispatch(
-            settings.dispatch.criticalDelay, batchSize: settings.dispatch.batchSize, of: settings,
-            path: "dispatch")
+        checkBatchSize(settings.dispatch.batchSize, of: settings, path: "dispatch")
         for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             let path = "functions.\(SettingValue.key(name))"
             require("command", of: path)
@@ -70,14 +68,8 @@ extension ReadContext {
         complain(of: path, "has no \(key)", .missing)
     }
 
-    /// Checks what `[dispatch]` and destinations may both set.
-    private mutating func checkDispatch(
-        _ criticalDelay: Duration?, batchSize: Int?, of settings: Settings, path: String
-    ) {
-        if criticalDelay == .zero && !settings.dispatch.allowZeroDelay {
-            complain(
-                of: "\(path).critical_delay", "is 0s; set dispatch.allow_zero_delay = true if you mean it")
-        }
+    /// Warns of a batch size, of `[dispatch]` or of a destination, that the queue's size does not allow.
+    private mutating func checkBatchSize(_ batchSize: Int?, of settings: Settings, path: String) {
         if let batchSize, settings.inForce(batchSize: batchSize) < batchSize, isSet("\(path).batch_size") {
             let least = SizeText.print(settings.inForce(batchSize: batchSize))
             complain(
@@ -115,8 +107,7 @@ extension ReadContext {
             checkSpecialSettings(of: destination, path: path)
             checkRequestTemplates(of: destination, path: path)
             checkFormat(of: destination, path: path)
-            checkDispatch(
-                destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
+            checkBatchSize(destination.own.batchSize, of: settings, path: path)
             if destination.kind == .nats {
                 destination.checkNATS(path: path, &self)
             }

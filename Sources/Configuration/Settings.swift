@@ -126,6 +126,9 @@ public struct Settings: SettingsSection {
         }
     }
 
+    /// The sections that help, the manual and the reference list.
+    package static var listed: [SectionDescription] { description.filter { !$0.isListedElsewhere } }
+
     /// The sections, in the order of the shipped file. This order is that of help, manuals and `check
     /// --print`.
     static let entries: [Entry<Settings>] = [
@@ -133,9 +136,12 @@ public struct Settings: SettingsSection {
         .section("spool", \.spool, "Reading the spool, the directory where apps write their events."),
         .list(
             "destination", \.destinations, key: "name", .destinationName, { $0.name },
-            "Where events go. Without any destination the spool is not read."),
+            "Where events go. Without any destination the spool is not read. The keys of [dispatch], and max_age of [queue], may"
+                + " also be here, for this destination alone."),
         .section("queue", \.queue, "The queue on disk, between the spool and the destinations."),
-        .section("dispatch", \.dispatch, "When batches are sent, and how large they are."),
+        .section(
+            "dispatch", \.dispatch,
+            "When batches are sent, and how large they are. Each key may also be in a [[destination]], for it alone."),
         .section("retry", \.retry, "What happens after a failed attempt."),
         .section(
             "dead_letters", \.deadLetters, "Dead letters: events that a destination rejected permanently."),
@@ -148,7 +154,8 @@ public struct Settings: SettingsSection {
         .section(
             "dedup", \.dedup,
             "Events that an app has written more than once; by default all of them are sent."),
-        .section("priorities", \.priorities, "Which events are critical: sent first, evicted last."),
+        .section("priorities", \.priorities, "Which events are critical: sent first, evicted last.")
+            .listedElsewhere(),
         .section("session", \.session, "Sessions: which events belong together."),
         .section("country", \.country, "The country that events carry; none by default."),
         .section("device", \.device, "Host properties that are added to events."),
@@ -161,7 +168,8 @@ public struct Settings: SettingsSection {
             "What happens to events: each rule has a condition and actions, and all apply, in their order."),
         .list(
             "container", \.containers, key: "id", ContainerSettings.idType, { $0.id },
-            "Remotely managed containers, in the order in which they apply."),
+            "Remotely managed containers, in the order in which they apply. ca_file, as in [destination.tls], and hash_key, as in"
+                + " [agent], may be here, too."),
         .named(
             "functions", \.functions,
             "The commands that containers may call. A container cannot name a command."),

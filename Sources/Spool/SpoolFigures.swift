@@ -80,6 +80,10 @@ public struct SpoolFigures: Sendable, Equatable {
     public var inaccessible = 0
     /// Count of tasks that wait for a retry after a failed system call, by cause.
     public var secondTries: [SpoolObstacle: Int] = [:]
+    /// Some of the paths that wait for a retry, as the file system has them.
+    public var secondTryPaths: [String] = []
+    /// Files that end in the middle of a line and are read up to it, those that wait longest first.
+    public var unfinishedLines: [UnfinishedLine] = []
     /// Files that are not read because of their names, at most as many as are remembered.
     public var passedOver = 0
     /// Some of their names.
@@ -90,6 +94,29 @@ public struct SpoolFigures: Sendable, Equatable {
     public var refusedNames: [String] = []
     /// Set when fewer files are held open than the options say, because the process may not open more.
     public var loweredOpenFiles: LoweredLimit?
+
+    /// The beginning of a line at the end of a file, whose rest is not written yet.
+    public struct UnfinishedLine: Sendable, Equatable {
+        public var app: String
+        /// The whole path.
+        public var path: String
+        /// When the bytes were seen first.
+        public var since: Timestamp
+        public var bytes: Int64
+
+        package init(app: String, path: String, since: Timestamp, bytes: Int64) {
+            self.app = app
+            self.path = path
+            self.since = since
+            self.bytes = bytes
+        }
+
+        /// Most of them that are named.
+        static let most = 16
+        /// How long a line may be without its end before people are told: a writer's buffer may hold the rest
+        /// for some seconds.
+        public static let patience = Duration.seconds(60)
+    }
 
     /// The lowered limit on open files, and the descriptors that the process may have.
     public struct LoweredLimit: Sendable, Equatable {
@@ -150,6 +177,10 @@ public struct SpoolFigures: Sendable, Equatable {
         sum.complaints = Array((complaints + other.complaints).prefix(16))
         sum.refusedNames = Array((refusedNames + other.refusedNames).prefix(8))
         sum.secondTries.merge(other.secondTries, uniquingKeysWith: +)
+        sum.secondTryPaths = Array((secondTryPaths + other.secondTryPaths).prefix(SecondTries.mostNamed))
+        sum.unfinishedLines = Array(
+            (unfinishedLines + other.unfinishedLines).sorted { $0.since < $1.since }
+                .prefix(UnfinishedLine.most))
         sum.refused.merge(other.refused, uniquingKeysWith: +)
         sum.pollReason = pollReason ?? other.pollReason
         sum.loweredOpenFiles = loweredOpenFiles ?? other.loweredOpenFiles

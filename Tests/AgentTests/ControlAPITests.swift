@@ -1,5 +1,6 @@
 import Control
 import EventLoops
+import Glibc
 import Model
 import TestKit
 import Testing
@@ -303,6 +304,44 @@ struct ControlAPITests {
         }
     }
 
+    @Test("erase searches the archive by what apps wrote, and names the files of others that it leaves alone")
+    func erasureOfFiles() async throws {
+        try await withAgent(
+            "[apps.shop]\nread = [\"DIRECTORY/logs/*.log\"]\n"
+        ) { (agent) async throws in
+            let folder = "\(agent.directory)/spool/.spoolship/archive/2026-11-20/shop"
+            var made = "\(agent.directory)/spool"
+            for name in [".spoolship", "archive", "2026-11-20", "shop"] {
+                made += "/\(name)"
+                mkdir(made, 0o750)
+            }
+            let lines = [
+                #"{"name":"a","properties":{"user":"4711"}}"#,
+                #"{"name":"a","properties":{"user":"17","amount":4711}}"#,
+                #"{"name":"a","properties":{"user":"4711","user":"17"}}"#,
+                #"{"name":"a","properties":{"user":"\u0034711"}}"#,
+                "4711 paid", "17 paid",
+            ]
+            try writeFile("\(folder)/app.jsonl", lines.map { $0 + "\n" }.joined())
+            func erase(_ isTrial: JSONValue) throws -> JSONValue {
+                try agent.client.request(
+                    "POST", "/v1/erase",
+                    body: ["where": "properties.user == '4711'", "dry_run": isTrial]
+                ).json()
+            }
+            #expect(try erase(true)["archive"] == ["events": 4, "files": 1])
+            let receipt = try erase(false)
+            #expect(receipt["archive"] == ["events": 4, "files": 1] && receipt["complete"] == true)
+            let left = try WholeFile.bytes(of: "\(folder)/app.jsonl", atMost: 1 << 20) ?? []
+            #expect(String(decoding: left, as: UTF8.self) == "\(lines[1])\n\(lines[5])\n")
+            let places = receipt["not_searched"]?.array?.compactMap(\.string) ?? []
+            #expect(places.first == "0 files of apps in \(agent.directory)/spool (0 bytes)")
+            #expect(places.last == "files that are read in place for shop: \(agent.directory)/logs/*.log")
+            try writeFile("\(folder)/broken.jsonl.gz", "no gzip")
+            #expect(try erase(true)["complete"] == false)
+        }
+    }
+
     @Test("erase counts, erases in every store and returns a receipt; a second run finds nothing")
     func erasure() async throws {
         try await withAgent { (agent) async throws in
@@ -324,6 +363,7 @@ struct ControlAPITests {
             #expect(receipt["where"] == "properties.user == '4711'" && receipt["complete"] == true)
             #expect(receipt["began"]?.string?.hasSuffix("Z") == true && receipt["ended"] != nil)
             #expect(receipt["not_searched"]?.array?.count == 1)
+            #expect(receipt["archive"] == ["events": 0, "files": 0])
             let second = try erase()
             #expect(second["queue"]?["events"] == 0 && second["quarantine"] == 0)
             let exported = try client.request("GET", "/v1/queue/export").body

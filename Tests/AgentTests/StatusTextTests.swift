@@ -2,6 +2,7 @@ import Control
 import EventLoops
 import Model
 import Queue
+import Spool
 import TestKit
 import Testing
 
@@ -100,6 +101,11 @@ struct StatusTextTests {
         var report = SampleReport.failing
         let hostile = "x\u{1B}[31m\u{7}\u{9B}2J\u{202E}y<\(String(repeating: "0", count: 32)) 31>"
         report.spool.complaints = ["\(hostile).json cannot be read"]
+        report.spool.secondTries = ["permission": 1]
+        report.spool.secondTryPaths = ["/var/spool/\(hostile)"]
+        report.spool.unfinishedLines = [
+            .init(app: hostile, path: "/var/spool/\(hostile)", since: report.now - .seconds(300), bytes: 8)
+        ]
         report.obstacles = [hostile]
         report.destinations[0].setAside = [hostile: 3]
         let marks = StyleMarks()

@@ -491,6 +491,26 @@ struct StartupCheckTests {
         try expect(keyed, says: "tags[0].salt: \"t\" hashes with a salt", warning: true)
     }
 
+    @Test("digests without a key of the settings are warned of: of members, and of ids that patterns search")
+    func missingHashKeys() throws {
+        try expect(
+            "[[rule]]\nname = \"no users\"\nhash = [\"properties.user\"]",
+            says: "\"no users\" hashes without a key: name agent.hash_key", warning: true)
+        let redaction = "[[rule]]\nredact = { patterns = [\"email\"] }\n"
+        try expect(redaction, says: "makes digests of ids with a key that is drawn at each start", warning: true)
+        let key = try write("key", String(repeating: "k", count: 32), mode: 0o640)
+        #expect(try problems(redaction + "[agent]\nhash_key = \"file:\(key)\"").isEmpty)
+        #expect(
+            try problems("[[rule]]\nredact = { paths = [\"properties.a\"], patterns = [\"email\"] }").isEmpty)
+        let file = try write(
+            "GTM-1",
+            #"{"id":"GTM-1","version":1,"rules":{"r":{"conditions":[]}},"tags":[{"name":"t","type":"redact","rules":["r"],"pattern":"email"}]}"#,
+            mode: 0o644)
+        try expect(
+            "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"",
+            says: "\"t\" makes digests of ids with a key that is drawn at each start: name a hash_key", warning: true)
+    }
+
     @Test("tm02, tm14: a default file that has expired, or calls a forbidden function, is a warning")
     func tm02_warnings() throws {
         func container(_ file: String) -> String {

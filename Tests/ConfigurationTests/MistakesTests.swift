@@ -261,11 +261,7 @@ struct MistakesTests {
             ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
             ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),
-            ("[dispatch]\ncritical_delay = \"0s\"", "allow_zero_delay"),
-            (
-                "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"0s\"",
-                "destination.a.critical_delay is 0s; set dispatch.allow_zero_delay"
-            ), ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"10ms\"", "must be 1s to 1d"),
+            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"10ms\"", "must be 1s to 1d"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = 10", "needs a unit"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\nbatch_events = 0", "must be 1 to 100000"),
             (

@@ -47,7 +47,7 @@ struct OldKeysTests {
             let first = line.hasPrefix("journal_") ? "journal = true\n" : ""
             let old = read("\(heading)\n\(first)\(line)\n")
             #expect(old.problems.allSatisfy { $0.severity == .note }, "\(heading) \(line): \(old.problems)")
-            guard let note = old.problems.first, note.severity == .note else { continue }
+            guard let note = old.problems.first, note.severity == .note, note.code != .retired else { continue }
             notes += 1
             #expect(note.code == .renamed && old.problems.count == 1)
             let new = try read("\(heading)\n\(newLine(note))\n")
@@ -55,6 +55,45 @@ struct OldKeysTests {
             #expect(new.settings == old.settings, "\(note.message)")
         }
         #expect(settings > 100 && notes > 10, "\(settings) settings, \(notes) notes")
+    }
+
+    @Test("what is seldom needed works as before, with a note, and no reference lists it")
+    func retiredKeys() {
+        let found = read(
+            """
+            [spool]
+            poll_interval = "1s"
+            [[destination]]
+            name = "main"
+            type = "stdout"
+            connect_timeout = "3s"
+            [[priorities.rule]]
+            app = "shop"
+            priority = "critical"
+            [[country.rule]]
+            app = "shop"
+            code = "IT"
+            """)
+        let values = [
+            "spool.poll_interval": "1s", "destination.main.connect_timeout": "3s",
+            "priorities.rule.1.priority": "critical", "country.rule.1.code": "IT",
+        ]
+        for (path, value) in values {
+            #expect(found.settings.first { $0.path == path }?.value == .string(value), "\(path)")
+        }
+        let notes = found.problems.filter { $0.severity == .note }
+        #expect(notes.count == 4 && notes.allSatisfy { $0.code == .retired })
+        #expect(!Settings.listed.contains { $0.name == "priorities" })
+        func count(_ section: SectionDescription) -> Int {
+            section.listed.reduce(0) {
+                switch $1 {
+                case .setting: $0 + 1
+                case .section(let inner): $0 + count(inner)
+                }
+            }
+        }
+        // A new key has to be worth another one.
+        #expect(Settings.listed.map(count).reduce(0, +) <= 208)
     }
 
     @Test("an old configuration starts with the same settings as its new form, and each old key has a note")

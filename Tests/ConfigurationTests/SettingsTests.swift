@@ -86,10 +86,12 @@ struct SettingsTests {
         }
     }
 
-    @Test("a critical delay of zero needs its switch")
-    func zeroDelayNeedsItsSwitch() throws {
-        let settings = try SettingsTests.read("[dispatch]\ncritical_delay = 0\nallow_zero_delay = true")
-        #expect(settings.dispatch.criticalDelay == .zero)
+    @Test("a critical delay may be zero, with and without the switch of older configurations")
+    func zeroDelay() throws {
+        for more in ["", "\nallow_zero_delay = true"] {
+            let settings = try SettingsTests.read("[dispatch]\ncritical_delay = 0\(more)")
+            #expect(settings.dispatch.criticalDelay == .zero)
+        }
     }
 
     @Test("a complete configuration with all kinds of sections is read with its types")

@@ -133,6 +133,25 @@ struct SessionTests {
         #expect(reading.read(#""pid":{"a":1}"#).session == none)
     }
 
+    @Test("a launch is a new session at once with a pid or a new file; in the same file only after the timeout")
+    func launches() {
+        var reading = SessionReading(.automatic)
+        let first = reading.read(#""pid":1"#).session
+        #expect(reading.read(#""pid":2"#, after: 1, wasClosed: true).session != first)
+        // Without a pid the file is all that is known: a program may open it for each line.
+        let file = reading.read(file: [7]).session
+        #expect(reading.read(after: 5, file: [7], wasClosed: true).session == file)
+        #expect(reading.read(after: 1, file: [8]).session != file)
+        #expect(reading.read(after: 20, file: [7], wasClosed: true).session != file)
+        // Nobody saw a close that happened while the agent was stopped.
+        let memory = reading.pass.takeMemory().compactMapValues { $0 }
+        var next = SessionReading(.automatic, seed: 2, memory: memory)
+        next.now = reading.now
+        let before = reading.read(file: [7]).session
+        #expect(next.read(after: 3600, file: [7]).session == before)
+        #expect(next.read(after: 20, file: [7], wasClosed: true).session != before)
+    }
+
     @Test("ac21: in one block each event has the session of its process, or of the file")
     func ac21_processesInOneBlock() {
         var reading = SessionReading(.automatic)

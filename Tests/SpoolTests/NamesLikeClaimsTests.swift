@@ -94,6 +94,8 @@ struct NamesLikeClaimsTests {
             Set(reader.figures.complaints.map(\.path)).isSuperset(of: ["taken.json", "taken.jsonl.1"])
         }
         await spool.until("both are tried again") { reader.figures.secondTries == [.nameTaken: 2] }
+        #expect(
+            reader.figures.secondTryPaths == ["taken.json", "taken.jsonl.1"].map { "\(spool.path)/\($0)" })
         #expect(SpoolObstacle.nameTaken.isOwners)
         for name in ["taken.json", "taken.jsonl.1"] { rmdir("\(spool.path)/\(claim(7, name))") }
         await spool.until("both go") { spool.names().isEmpty }

@@ -83,6 +83,24 @@ struct UnfinishedLineTests {
         await reader.stop()
     }
 
+    @Test("a line without its end is named with its app, file and bytes, until it has one")
+    func isNamed() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start()
+        let writer = open("\(spool.path)/x.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
+        defer { close(writer) }
+        write(writer, "first\nhalf of ")
+        await spool.untilLines(["first"])
+        await spool.until("the line is named") { reader.figures.unfinishedLines.count == 1 }
+        let line = try #require(reader.figures.unfinishedLines.first)
+        #expect(line.app == "default" && line.path == "\(spool.path)/x.log" && line.bytes == 8)
+        #expect(line.since == reader.figures.oldestUnread)
+        write(writer, "a line\n")
+        await spool.untilLines(["first", "half of a line"])
+        await spool.until("no line is named") { reader.figures.unfinishedLines.isEmpty }
+        await reader.stop()
+    }
+
     @Test(
         "after a long silence an unfinished line counts as whole, and is counted and logged",
         arguments: [true, false])

@@ -94,6 +94,9 @@ struct AgentCollector: MetricCollector {
             \.spoolUnclosedLines: figures.unclosedLines, \.spoolZeroBytes: Int(figures.zeroBytes.value),
             \.spoolWatchOverflows: figures.overflows,
             \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
+            \.spoolUnfinishedLines: figures.unfinishedLines.count {
+                now - $0.since > SpoolFigures.UnfinishedLine.patience
+            },
             \.spoolPassedOver: figures.passedOver, \.spoolCrowdedDirectories: figures.crowdedDirectories,
         ])
         // At least 0: the time of day may have been set back since the oldest file was written.

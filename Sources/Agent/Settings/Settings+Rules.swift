@@ -62,6 +62,15 @@ extension Settings {
         }
     }
 
+    /// What rules need a key for that the configuration does not name, for `check`.
+    public var keylessRules: [DocumentFinding] {
+        guard agent.hashKey == nil else { return [] }
+        var facts = AgentFacts()
+        facts.keyLengths = keyLengths
+        let compiled = try? WrittenRules.compile(writtenRules, facts: facts)
+        return compiled?.findings.filter(\.needsKey) ?? []
+    }
+
     /// The rules as `check` compiles them, with a key of zeros instead of the agent's; nil without rules, or
     /// if one has a mistake.
     public var rulesForCheck: CompiledContainer? {

@@ -317,6 +317,10 @@ struct AgentStatus: Sendable {
         }
         spool.secondTries = Dictionary(
             uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
+        spool.secondTryPaths = figures.secondTryPaths
+        spool.unfinishedLines = figures.unfinishedLines.filter {
+            time.wallTime - $0.since > SpoolFigures.UnfinishedLine.patience
+        }
         spool.passedOver = figures.passedOver
         spool.places = parts.reader.places.compactMap { reader in reader.place.map { ($0, reader.figures) } }
         spool.journals = parts.reader.journals.states(parts.pulse.silent)

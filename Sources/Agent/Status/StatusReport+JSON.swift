@@ -112,6 +112,14 @@ extension StatusReport.Spool {
             "files": .integer(files), "waits": JSONValue(waits), "complaints": .strings(complaints),
             "second_tries": .object(
                 secondTries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
+            "second_try_files": .strings(secondTryPaths),
+            "unfinished_lines": .array(
+                unfinishedLines.map {
+                    [
+                        "app": .string($0.app), "file": .string($0.path), "bytes": .integer(Int($0.bytes)),
+                        "since_ms": JSONValue($0.since.json),
+                    ]
+                }),
             "passed_over": .integer(passedOver),
             "places": .array(
                 places.map { place, figures in

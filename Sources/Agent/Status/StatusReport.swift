@@ -72,6 +72,10 @@ struct StatusReport: Sendable {
         var waits: String?
         /// Files and directories that wait for a second try after a failed system call, by reason.
         var secondTries: [String: Int] = [:]
+        /// Some of their paths.
+        var secondTryPaths: [String] = []
+        /// Lines whose end has been missing for longer than a minute.
+        var unfinishedLines: [SpoolFigures.UnfinishedLine] = []
         /// Files that are not read because of their names.
         var passedOver = 0
         /// What a person should fix, such as files that cannot be read, with their owners.

@@ -167,9 +167,20 @@ struct StatusText: Sendable {
         if !spool.secondTries.isEmpty {
             let tries = spool.secondTries.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
             text += "; " + styled("second tries: \(tries.joined(separator: ", "))", .warning)
+            for path in spool.secondTryPaths {
+                text += "\n        " + styled("will be tried again: \(path)", .warning)
+            }
         }
         if let waits = spool.waits {
             text += "; " + styled("reading waits: \(waits)", .warning)
+        }
+        for line in spool.unfinishedLines {
+            let age = HumanText.duration(report.now - line.since)
+            text +=
+                "\n        "
+                + styled(
+                    "\(line.app): a line of \(line.path) has no end: \(HumanText.bytes(Int(line.bytes))) wait for a line feed,"
+                        + " for \(age)", .warning)
         }
         for (place, figures) in spool.places {
             let state =

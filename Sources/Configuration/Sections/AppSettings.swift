@@ -207,7 +207,7 @@ public struct AppSettings: SettingsSection {
             .section("limits", \.limits, "Limits of its events.", sameKeysAs: "[limits]"),
             .section(
                 "journal", \.journal,
-                "systemd's journal, which is read if this section is there; journal = true reads all of it.",
+                "systemd's journal, which is read if this section is there; journal = true reads all of it. The user spoolship must be in the group systemd-journal.",
                 isOn: { \.read }),
         ]
         + JournalSettings.entries.dropFirst().map { row in
@@ -243,8 +243,8 @@ public struct JournalSettings: SettingsSection {
     static let entries: [Entry<JournalSettings>] = [
         .setting(
             "read", \.read, optional: .boolean,
-            "true, unless it is set to false. The user spoolship must be in the group systemd-journal.",
-            example: "true", restart: true),
+            "true, unless it is set to false.", example: "true", restart: true
+        ).listedElsewhere(),
         .setting(
             "units", \.units, optional: .list(of: .text(), unique: true),
             "The units whose entries are read; * and ? match any text and any character; by default all"

@@ -102,10 +102,12 @@ public struct ContainerSettings: SettingsSection {
         .setting(
             "hash_key", \.hashKey, optional: SecretFile.valueType,
             "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand -hex 32).",
-            example: "\"file:/etc/spoolship/hash.key\""),
+            example: "\"file:/etc/spoolship/hash.key\""
+        ).listedElsewhere(),
         .setting(
             "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
-            example: "\"/etc/spoolship/ca.pem\""),
+            example: "\"/etc/spoolship/ca.pem\""
+        ).listedElsewhere(),
         .setting("hash_key_file", \.hashKeyFile, optional: .path, "Now hash_key.").renamed(to: "hash_key"),
         .setting(
             "hash_key_credential", \.hashKeyCredential, optional: SecretSource.credentialNameType,

@@ -27,7 +27,8 @@ public struct CountrySettings: SettingsSection {
             "true removes the address from the event after the look-up."),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
-            "The country of an app or a host; the first rule that matches decides."),
+            "The country of an app or a host; the first rule that matches decides."
+        ).retired("country in [apps.NAME] is for an app; country.code is for this host, and may be \"${COUNTRY}\""),
     ]
 }
 

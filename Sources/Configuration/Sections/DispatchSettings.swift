@@ -16,9 +16,8 @@ public struct DispatchSettings: SettingsSection {
     package var parallelBatches = 3
     /// How long a critical event waits for others to join its batch.
     package var criticalDelay = Duration.seconds(3)
-    /// Whether `critical_delay` may be zero, which sends a request for each critical event. A switch of its
-    /// own, because a zero is easily written for "no delay for few events" and costs a request each for many.
-    package var allowZeroDelay = false
+    /// Without effect: older configurations need it where `critical_delay` is zero.
+    package var allowsZeroDelay = false
     /// Whether a full batch is sent at once. Only older configurations turn it off here.
     package var batchOnSize = true
 
@@ -31,14 +30,16 @@ public struct DispatchSettings: SettingsSection {
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, DispatchInterval.settingType,
-            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
+            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`. 1m for"
+                + " destinations of type s3; `spoolship interval` overrides all."
         ),
         .pair(
             "batch_events",
             .init("full", \.fullAt, .count(1...100_000, zero: "only the interval decides")),
             .init("max", \.batchMostEvents, batchEventsType),
             "As soon as full events wait, they are sent; fewer wait for the interval. A batch holds all that wait, up to max"
-                + " and batch_size. Higher makes fewer requests; with full = 0 they come at known times, however much waits."
+                + " and batch_size. Higher makes fewer requests; with full = 0 they come at known times, however much waits. Both"
+                + " are 50000 for type s3, 50 for format app_center, 25 for ga4; for a pager { max = 1 }."
         ),
         .setting("batch_most_events", \.batchMostEvents, batchEventsType, "Now batch_events.max.")
             .renamed(to: "batch_events.max"),
@@ -48,17 +49,17 @@ public struct DispatchSettings: SettingsSection {
             "batch_size", \.batchSize, batchSizeType,
             "A batch's size before compression. Lower it for a destination with a small body limit. At most a"
                 + " thirty-second of queue.max_size is in force (320KiB of 10MiB); `spoolship check --print`"
-                + " shows the value."),
+                + " shows the value. 8MiB for type s3, 512KiB for nats."),
         .setting(
             "parallel_batches", \.parallelBatches, parallelBatchesType,
             "Simultaneous requests to each destination. Raise it if latency is high, lower it for a weak receiver."
         ),
         .setting(
             "critical_delay", \.criticalDelay, criticalDelayType,
-            "How long a critical event may wait for others to join its batch. 0 needs allow_zero_delay."),
-        .setting(
-            "allow_zero_delay", \.allowZeroDelay, .boolean,
-            "Allows critical_delay = \"0s\": a critical event that comes alone is sent alone."),
+            "How long a critical event may wait for others to join its batch. With 0 one that comes alone is sent alone,"
+                + " so many of them are many requests."),
+        .setting("allow_zero_delay", \.allowsZeroDelay, .boolean, "Without effect.").retired(
+            "critical_delay may be 0s without it"),
     ]
 
     /// Types of settings that a destination may set for itself within the same bounds (`OwnSettings`).

@@ -11,10 +11,12 @@ public struct PrioritySettings: SettingsSection {
     static let entries: [Entry<PrioritySettings>] = [
         .setting(
             "default", \.standard, .choice(by: \.name),
-            "The priority of events for which nothing else decides."),
+            "The priority of events for which nothing else decides."
+        ).retired("[apps.NAME] priority says it for the events of an app, [[rule]] priority for some events"),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
-            "The priority of some events; the first rule that matches decides."),
+            "The priority of some events; the first rule that matches decides."
+        ).retired("a [[rule]] with when and priority has a name, and is counted"),
     ]
 }
 

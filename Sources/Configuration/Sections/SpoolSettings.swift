@@ -49,11 +49,12 @@ public struct SpoolSettings: SettingsSection {
         ),
         .setting(
             "after_read", \.afterRead, .choice,
-            "keep if something else removes the files; archive to keep them for a while.", restart: true),
+            "keep if something else removes the files; archive to keep them for a while, in .spoolship/archive.",
+            restart: true),
         .setting(
             "archive_directory", \.archiveDirectory, optional: .path,
-            "Where archive moves files, on the spool's file system; by default .spoolship/archive in the spool.",
-            example: "\"/var/spool/spoolship/.spoolship/archive\"", restart: true),
+            "Where archive moves files; by default .spoolship/archive in the spool.", restart: true
+        ).retired("it must be on the spool's file system, where .spoolship/archive in the spool is as good"),
         .setting(
             "archive_max_age", \.archiveMaxAge,
             .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
@@ -71,8 +72,8 @@ public struct SpoolSettings: SettingsSection {
             restart: true),
         .setting(
             "poll_interval", \.pollInterval, .duration(.milliseconds(100) ... .seconds(3600)),
-            "For file systems without inotify only: shorter sees events sooner and costs wake-ups.",
-            restart: true),
+            "How often file systems without inotify are looked at.", restart: true
+        ).retired("only file systems without inotify are polled, every 5s"),
         .setting(
             "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
             "How much of the unreadable lines is kept; the app that holds most gives up its oldest, which are counted."

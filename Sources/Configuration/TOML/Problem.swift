@@ -18,6 +18,8 @@ public struct Problem: Error, Sendable, Equatable {
         case conflict
         /// A key of older configurations, which is still read.
         case renamed
+        /// A setting that is read and that nobody has to set.
+        case retired
         /// What a setting names (a file, a directory, a port) is not as it must be on this machine.
         case environment
     }

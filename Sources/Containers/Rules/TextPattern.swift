@@ -193,6 +193,10 @@ struct Scrubber: Sendable {
     let other: [UInt8]
     /// How an event's id is replaced, if a pattern matches in it: with a part missing it would not be an id.
     let hashing: Hashing
+    /// Whether the key was drawn by this process, because the settings name none.
+    var hasOwnKey: Bool {
+        if case .keyed(let key) = hashing { key == .ofThisProcess } else { false }
+    }
 
     /// Whether a pattern may match in a line. A line with escapes always may, because they hide matches.
     func mayBe(in line: UnsafeRawBufferPointer) -> Bool {

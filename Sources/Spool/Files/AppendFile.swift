@@ -169,6 +169,11 @@ final class AppendFile {
     /// Whether the sink has not taken all bytes.
     var hasUnread: Bool { progress.taken.offset < look.size }
 
+    /// Whether all of the file but the beginning of a line is in the queue, and nothing is to be read of it now.
+    var endsInLine: Bool {
+        hasUnread && !isReady && stage == .reading && progress.committed == progress.taken.offset
+    }
+
     /// Count of bytes that are in the file and not durable in the queue.
     var unread: Int64 { max(0, look.size - progress.committed) }
 }

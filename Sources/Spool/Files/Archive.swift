@@ -254,7 +254,7 @@ final class Archive {
     }
 
     /// Whether a name has the form of a day, `2026-11-20`.
-    private static func isDay(_ name: FileName) -> Bool {
+    static func isDay(_ name: FileName) -> Bool {
         let shape = name.bytes.map { "0123456789".utf8.contains($0) ? UInt8(ascii: "0") : $0 }
         return shape.elementsEqual("0000-00-00".utf8)
     }

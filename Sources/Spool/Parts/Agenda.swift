@@ -108,6 +108,9 @@ struct Agenda {
     /// Counts of tasks that wait for a retry, by the cause of the failure.
     var obstacles: [SpoolObstacle: Int] { failed.counts }
 
+    /// Some of the paths of these tasks.
+    var obstructed: [FileName] { failed.paths }
+
     var hasFailures: Bool { !failed.isEmpty }
 
     /// Plans a retry of a task after a failed system call.

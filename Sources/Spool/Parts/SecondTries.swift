@@ -73,6 +73,9 @@ struct SecondTries {
     /// Time after a failure until the next failure of the same task counts as a first one again.
     private static let memory = Duration.seconds(7200)
 
+    /// Most paths that are named to people.
+    static let mostNamed = 8
+
     /// Most tasks that are retried before other work gets its turn.
     private static let atATime = 32
 
@@ -88,6 +91,11 @@ struct SecondTries {
     }
 
     var isEmpty: Bool { waiting.isEmpty }
+
+    /// Some of the paths of tasks that wait, each once.
+    var paths: [FileName] {
+        Array(Set(waiting.keys.map(\.path)).sorted().prefix(SecondTries.mostNamed))
+    }
 
     /// Adds a task. If the list is full, one task that lists everything is added instead.
     ///

@@ -169,12 +169,22 @@ final class Census {
     func countUnread(in figures: inout SpoolFigures) {
         var bytes = backlog.drops.bytes
         var oldest = backlog.drops.oldest
+        var unfinished: [(since: Timestamp, file: AppendFile)] = []
         for file in lives.streams.unread.values {
             bytes += ByteCount(file.unread)
             if let since = file.unreadSince {
                 oldest = min(oldest ?? since, since)
+                if file.endsInLine {
+                    unfinished.append((since, file))
+                }
             }
         }
+        figures.unfinishedLines = unfinished.sorted { $0.since < $1.since }
+            .prefix(SpoolFigures.UnfinishedLine.most).map { since, file in
+                SpoolFigures.UnfinishedLine(
+                    app: file.directory.app, path: context.wholePath(file.directory.path(of: file.name)),
+                    since: since, bytes: file.unread)
+            }
         if !backlog.isCounting, backlog.drops.bytes == 0 {
             for drop in drops.openDrops { bytes += ByteCount(drop.unread) }
         }

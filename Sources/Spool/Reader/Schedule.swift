@@ -77,6 +77,9 @@ final class Schedule {
     /// Counts of tasks that wait for a retry, by the cause of the failure.
     var obstacles: [SpoolObstacle: Int] { agenda.obstacles }
 
+    /// Some of the paths of these tasks.
+    var obstructed: [FileName] { agenda.obstructed }
+
     var hasFailures: Bool { agenda.hasFailures }
 
     /// Plans a retry of a task after a failed system call, with growing waits. Out of descriptors, some are

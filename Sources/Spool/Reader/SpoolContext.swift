@@ -19,4 +19,9 @@ final class SpoolContext {
         self.loop = loop
         self.root = root
     }
+
+    /// A path in the spool as a person finds it.
+    func wholePath(_ path: FileName) -> String {
+        path.bytes.isEmpty ? options.directory : "\(options.directory)/\(path.text)"
+    }
 }

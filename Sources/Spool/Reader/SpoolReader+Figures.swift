@@ -20,6 +20,7 @@ extension SpoolReader {
         figures.overflows = watching.overflows
         figures.crowdedDirectories = tree.listing.crowdedCount
         figures.secondTries = schedule.obstacles
+        figures.secondTryPaths = schedule.obstructed.map { context.wholePath($0) }
         figures.isHeldBack = outlet.isHeldBack
         countFiles(in: &figures)
         census.countUnread(in: &figures)

@@ -30,7 +30,7 @@ enum HelpCommand {
     private static func configurationHelp(_ name: String?) throws(CommandFailure) -> String {
         guard let name else { return ShippedFile.reference }
         guard let section = Settings.description.first(where: { $0.name == name }) else {
-            let names = Settings.description.map(\.name)
+            let names = Settings.listed.map(\.name)
             let hint = nearestName(to: name, among: names).map { "did you mean \"\($0)\"?" }
             throw CommandFailure(
                 .usage, "no section \"\(name)\"; \(hint ?? "there are \(names.joined(separator: ", "))")")

@@ -68,6 +68,11 @@ enum PrivacyCommand {
                 "  \(invocation.console.styled("conditional:", .yellow)) \(hiding.name) hides only where \(hiding.condition);"
                     + " other events keep the value")
         }
+        if settings.spool.afterRead == .archive {
+            try invocation.console.print(
+                "  \(invocation.console.styled("not proved:", .yellow)) the archive keeps files as apps wrote them (after_read);"
+                    + " `spoolship erase` searches them")
+        }
         let events = try sampleEvents(invocation)
         // Last, because `run` alone removes the directory that is made here.
         let proof = try PrivacyProof(

@@ -135,8 +135,9 @@ enum RecordCommands {
         name: "erase", summary: "erases events for which a condition holds, wherever the agent stores them",
         details: """
             The condition is written as the `when` of a rule: --where "properties.user == '4711'". It is \
-            tried on the events in the queue, the dead letters and the quarantine, as they are stored: \
-            where tags hash a member, compare it with the digest. Texts that are no events (quarantined \
+            tried on the events in the queue, the dead letters, the quarantine and the archive, as they are \
+            stored: where tags hash a member, compare it with the digest; in the archive it is as the app \
+            wrote it. Texts that are no events (quarantined \
             lines, answers of destinations, data layers, sessions) go if they mention all values that the \
             condition compares members with.
 
@@ -145,7 +146,8 @@ enum RecordCommands {
             or come back.
 
             Prints a receipt as JSON: what was erased, where, how much, when, and what was not searched. \
-            Events that are not read yet, and those that were sent, are not erased. Exits with 75 if \
+            Files of other programs (those in the spool, those read in place) are not changed, and what was \
+            sent is not erased. Exits with 75 if \
             something is left; run it again then.
 
             While no agent runs, the command works on the queue's file, for root and the agent's user.
@@ -190,6 +192,7 @@ enum RecordCommands {
             (receipt["quarantine"], "quarantined lines"),
             (receipt["data_layers"], "data layers"),
             (receipt["sessions"], "sessions"),
+            (receipt["archive"]?["events"], "archived events"),
         ]
         let texts = counts.map { "\($0.0?.integer ?? 0) \($0.1)" }
         return "\(texts.joined(separator: ", ")) will be erased"

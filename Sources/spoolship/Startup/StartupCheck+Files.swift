@@ -163,6 +163,7 @@ extension StartupCheck {
 
     /// Checks the key of the configuration's own rules, and warns of text lines that rules quarantine.
     mutating func checkRules() {
+        for finding in settings.keylessRules { add("rule", finding.message, severity: .warning) }
         guard let key = settings.agent.hashKey else { return warnOfTextHiding() }
         let credentials = Console.environment("CREDENTIALS_DIRECTORY")
         if case .credential = key, credentials == nil { return warnOfTextHiding() }

@@ -135,7 +135,7 @@ struct ManualPages {
             \\fBsystemctl reload spoolship\\fP applies changes, all or none of them.
 
             """
-        for section in Settings.description { page += self.section(section, prefix: "", heading: ".SH") }
+        for section in Settings.listed { page += self.section(section, prefix: "", heading: ".SH") }
         return page + ".SH SEE ALSO\n.BR spoolship (1)\n"
     }
 

@@ -14,11 +14,11 @@ enum ReferencePage {
 
             """
         text += "| section | |\n| --- | --- |\n"
-        for section in Settings.description {
+        for section in Settings.listed {
             text +=
                 "| [`\(section.shownHeading)`](#\(anchor(section.shownHeading))) | \(escaped(section.why)) |\n"
         }
-        for section in Settings.description { text += page(section, prefix: "", level: "##") }
+        for section in Settings.listed { text += page(section, prefix: "", level: "##") }
         return text
     }
 

@@ -80,19 +80,20 @@ extension DestinationSettings: SettingsSection {
             "The proxy; by default https_proxy and NO_PROXY in the environment.",
             example: "\"http://proxy.example.com:3128\"", only: .types([.http, .s3, .nats, .syslog])),
         .setting(
-            "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once.",
-            only: .types([.http])),
+            "http_version", \.httpVersion, .choice, "The version of HTTP.", only: .types([.http])
+        ).retired("1.1 costs no more CPU than 2, and every receiver reads it"),
         .setting(
             "connect_timeout", \.connectTimeout, .duration(.milliseconds(100) ... .seconds(600)),
-            "How long connecting may take.", only: .servers, changesAnswers: false),
+            "How long connecting may take.", only: .servers, changesAnswers: false
+        ).retired("request_timeout bounds connecting, too; alone it may take 10s"),
         .setting(
             "request_timeout", \.requestTimeout, .duration(.milliseconds(100) ... .seconds(3600)),
             "How long a request may take in all. Raise it for slow receivers and large batches.",
             changesAnswers: false),
         .setting(
             "max_connection_age", \.maxConnectionAge, .duration(.seconds(1) ... .seconds(86_400)),
-            "An older connection is replaced, so that changes of DNS and load balancers take effect.",
-            only: .servers, changesAnswers: false),
+            "The age at which a connection is replaced.", only: .servers, changesAnswers: false
+        ).retired("a connection is replaced after 10m, so that changes of DNS and load balancers take effect"),
         .setting(
             "rate_limit", \.rateLimit, .number(0...100_000), "The most requests a second; 0 for no limit.",
             changesAnswers: false),
@@ -125,14 +126,15 @@ extension DestinationSettings: SettingsSection {
     private static let sectionEntries: [Entry<DestinationSettings>] = [
         .section("tls", \.tls, "Certificates to trust and to present.", only: .servers),
         .section(
-            "oauth2", \.oauth2, "The server that issues access tokens, and its client.",
+            "oauth2", \.oauth2,
+            "The server that issues access tokens, and its client. ca_file, as in [destination.tls], is for this server.",
             only: .types([.http, .kafka])),
         .section("aws", \.aws, "Signs requests for an AWS service.", only: .types([.http])),
         .section("accept", \.accept, "What an answer must be to acknowledge.", only: .types([.http])),
         .section("body", \.body, "Format template: the text of requests.", only: .formats([.template])),
         .section(
             "s3", \.s3,
-            "The bucket, the names of objects, and the credentials, whose keys are those of [destination.aws].",
+            "The bucket, the names of objects, and region and credentials, whose keys are those of [destination.aws].",
             only: .types([.s3])),
         .section("nats", \.nats, "The subject, the servers, and the credentials.", only: .types([.nats])),
         .section("syslog", \.syslog, "How events become syslog messages.", only: .types([.syslog])),

@@ -52,6 +52,7 @@ extension OAuth2Settings: SettingsSection {
                 // certificate when the receiver has a private one.
                 "ca_file", \.caFile, optional: .path,
                 "The certificates that are trusted at the token endpoint; by default the system's.",
-                example: "\"/etc/spoolship/login-ca.pem\""),
+                example: "\"/etc/spoolship/login-ca.pem\""
+            ).listedElsewhere(),
         ]
 }

@@ -11,39 +11,36 @@ extension OwnSettings {
 
     /// The rows before `changesAnswers` is cleared.
     private static let rows: [Entry<DestinationSettings>] = [
-        .setting(
-            "interval", \.own.interval, optional: DispatchInterval.settingType,
-            "Instead of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.",
-            example: "\"1m\""),
+        own("interval", \.own.interval, DispatchInterval.settingType),
         .pair(
             "batch_events", .init("full", \.own.batchEvents, optional: DispatchSettings.batchEventsType),
             .init("max", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType),
-            "Instead of dispatch.batch_events; both are 50000 for type s3, 50 for format app_center, 25 for ga4."
-                + " For a pager { max = 1 }.",
-            example: "{ full = 500, max = 1000 }"),
+            listedThere
+        ).listedElsewhere(),
         .setting(
             "batch_most_events", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType,
             "Now batch_events.max."
         ).renamed(to: "batch_events.max"),
-        .setting(
-            "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,
-            "Instead of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.",
-            example: "\"4MiB\""),
-        .setting(
-            "parallel_batches", \.own.parallelBatches, optional: DispatchSettings.parallelBatchesType,
-            "Instead of dispatch.parallel_batches.", example: "1"),
-        .setting(
-            "critical_delay", \.own.criticalDelay, optional: DispatchSettings.criticalDelayType,
-            "Instead of dispatch.critical_delay. 0 needs dispatch.allow_zero_delay.", example: "\"1s\""),
-        .setting(
-            "max_age", \.own.maxAge, optional: QueueSettings.maxAgeType,
-            "Instead of queue.max_age: older events expire for this destination, but go to the others.",
-            example: "\"1d\""),
+        own("batch_size", \.own.batchSize, DispatchSettings.batchSizeType),
+        own("parallel_batches", \.own.parallelBatches, DispatchSettings.parallelBatchesType),
+        own("critical_delay", \.own.criticalDelay, DispatchSettings.criticalDelayType),
+        own("max_age", \.own.maxAge, QueueSettings.maxAgeType),
         .setting(
             "when_behind", \.own.whenBehind, .choice,
             "If the queue is full and this destination holds more than an equal share: wait stops reading for all;"
                 + " skip gives up its oldest events, for it alone."),
     ]
+
+    /// The row of a setting of `[dispatch]` or `[queue]` that a destination may set for itself. It is listed
+    /// there.
+    private static func own<Value: Equatable & Sendable>(
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Entry<DestinationSettings>.Place<Value?>,
+        _ type: ValueType<Value>
+    ) -> Entry<DestinationSettings> {
+        .setting(name, place(), optional: type, listedThere).listedElsewhere()
+    }
+
+    private static var listedThere: String { "As in [dispatch] or [queue], for this destination alone." }
 }
 
 extension Settings {

@@ -18,7 +18,8 @@ extension S3Settings: SettingsSection {
         .setting(
             "region", \.aws.region, AWSSettings.nameType("region").standingForNothing(""),
             "The bucket's region; servers without regions accept any, often us-east-1.",
-            example: "\"eu-central-1\""),
+            example: "\"eu-central-1\""
+        ).listedElsewhere(),
         .setting(
             "path_style", \.pathStyle, .boolean,
             "true: https://host/bucket/key, the default of MinIO and Ceph; false: https://bucket.host/key."),

@@ -6,6 +6,8 @@ public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
     public let path: String
     /// What is wrong and what to do.
     public let message: String
+    /// Whether a key for digests is missing.
+    public var needsKey = false
 
     /// Place and message, in one line.
     public var description: String { path.isEmpty ? message : "\(path): \(message)" }
@@ -27,7 +29,7 @@ extension CompiledContainer {
                 DocumentFinding(isMistake: isMistake, path: "tags[\(place)]\(member)", message: message))
         }
         for (place, tag) in tags.enumerated() {
-            let name = quoted(tag.name)
+            let name = quoted(isOfConfiguration ? document.tags[place].rules.first ?? tag.name : tag.name)
             if let end, place > end {
                 add(
                     place, isMistake: tag.action.hides,
@@ -52,6 +54,16 @@ extension CompiledContainer {
                     "rules of \(name) read from the data layer what tags hide, which is never there: use event_property; until then "
                         + "the tag \(untilThen)")
             }
+            // Patterns that search ids need a key for the digests that take the ids' place.
+            if case .hide(_, .scrub(let scrubber)) = tag.action, scrubber.hasOwnKey,
+                document.tags[place].searchesIDs
+            {
+                add(
+                    place, isMistake: false,
+                    "\(name) makes digests of ids with a key that is drawn at each start: name \(keySetting), or receivers do not "
+                        + "recognise repeats across a restart")
+                found[found.count - 1].needsKey = true
+            }
             guard case .hide(_, .hash(let hashing)) = tag.action else { continue }
             switch hashing {
             case .keyed: break
@@ -63,12 +75,16 @@ extension CompiledContainer {
             case .withoutKey:
                 add(
                     place,
-                    "\(name) hashes without a key: name a hash_key in [[container]]; until then (no hash key) takes the "
+                    "\(name) hashes without a key: name \(keySetting); until then (no hash key) takes the "
                         + "place of the values")
+                found[found.count - 1].needsKey = true
             }
         }
         return found
     }
+
+    /// The setting that names the key.
+    private var keySetting: String { isOfConfiguration ? "agent.hash_key" : "a hash_key in [[container]]" }
 
     /// Rules that no tag and no collection uses.
     private var unusedRules: [DocumentFinding] {
@@ -111,6 +127,14 @@ extension CompiledContainer {
     public var mistake: String? {
         let mistakes = findings.filter(\.isMistake)
         return mistakes.isEmpty ? nil : mistakes.map(\.description).joined(separator: "; ")
+    }
+}
+
+extension Tag {
+    /// Whether the tag's patterns search the ids of events.
+    fileprivate var searchesIDs: Bool {
+        guard case .scrub(let paths, _, _) = action else { return false }
+        return paths.isEmpty || paths.contains { $0.names == ["id"] }
     }
 }
 
