@@ -16,7 +16,9 @@ final class MachineCollector: MetricCollector, Sendable {
     /// The loop that asks the file systems.
     private let loop: EventLoop
 
-    /// - Parameter loop: where the file systems are asked after the first look, which happens here.
+    /// Asks the file systems for the first time.
+    ///
+    /// - Parameter loop: the loop that asks them again at each scrape.
     init(spool: String, state: String, on loop: EventLoop) {
         self.loop = loop
         places = [("spool", spool), ("state", state)]
@@ -31,7 +33,7 @@ final class MachineCollector: MetricCollector, Sendable {
                 exposition.set(\.freeInodes, [place.directory], to: inodes)
             }
         }
-        // If the kernel may not be asked (`ProtectClock=`), no alert.
+        // A sandbox may forbid asking the kernel (`ProtectClock=`). That must not raise an alert.
         exposition.set(\.clockSynchronised, to: kernelClockIsSynchronised() ?? true)
         loop.post {
             let found = self.places.map { FileSystemRoom($0.path) }

@@ -339,8 +339,8 @@ extension DestinationMachine {
     /// lately.
     ///
     /// - Parameters:
-    ///   - batch: whose answer it was; how often that happened decides its own wait.
-    ///   - isPatient: whether the refusal may be one that passes.
+    ///   - batch: the batch that was refused. The number of its refusals decides how long it waits.
+    ///   - isPatient: whether the cause may be temporary.
     private mutating func becomeHeld(
         _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, isPatient: Bool = true,
         at now: Moment
@@ -550,7 +550,8 @@ extension DestinationMachine {
     private func cut(_ batch: TrackedBatch, _ answer: Answer) -> [Int] {
         let isFree = options.order == .free
         let events = batch.header.events
-        // A small batch of an earlier run is most likely a piece: its events were refused together before.
+        // A small batch of an earlier run is most likely a piece of a batch that was refused before the
+        // restart.
         let isPiece = !batch.place.isWhole || batch.mayBeTaken && events <= Cut.smallPiece
         let pieces = Cut.pieces(
             of: events, apps: isFree ? answer.apps : [], isPiece: isPiece,

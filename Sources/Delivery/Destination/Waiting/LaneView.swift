@@ -7,7 +7,8 @@ internal import Model
 /// same events would be requested twice. Corrections end by themselves: if an answer of the queue is lost,
 /// the summary is believed again after 10 s.
 struct LaneView: Sendable {
-    /// How long after a change of the queue's count of leases a different count here is believed.
+    /// How long this machine's count of leased events is preferred to the queue's after the queue's count has
+    /// changed. After that the queue's count is taken.
     private static let countsSettle = Duration.seconds(10)
     /// How long after a lease the summaries may still count the batch as free.
     private static let summaryLag = Duration.milliseconds(100)
