@@ -34,7 +34,7 @@ struct PublishedCopies: Sendable {
     }
 
     /// Notes a fetched copy that is not for this machine yet; returns whether it is another than before.
-    mutating func hold(_ version: Int, etag: String?) -> Bool {
+    mutating func noteWaiting(_ version: Int, etag: String?) -> Bool {
         defer { waiting = (version, etag) }
         return waiting?.version != version
     }
