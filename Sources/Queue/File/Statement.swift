@@ -183,7 +183,7 @@ extension [UInt8]: SQLValue {
 }
 
 extension UUIDv7: SQLValue {
-    /// Sixteen bytes, without an array between.
+    /// Binds the id as a blob of sixteen bytes, without allocating an array.
     func bind(to statement: OpaquePointer, at index: Int32) {
         withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes in
             _ = sqlite3_bind_blob64(statement, index, bytes.baseAddress, UInt64(bytes.count), transient)

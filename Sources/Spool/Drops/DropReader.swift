@@ -128,7 +128,7 @@ struct DropReader {
         guard find == .more else { return step(for: find) }
         guard isLast else { return .pause }
         guard splitter.isComplete else { return .endsEarly(splitter.earlyEnd) }
-        // A bare number ends with the text.
+        // A number outside of an object or list is complete only at the end of the text.
         let last = splitter.finish()
         return last == .more ? .end : step(for: last)
     }

@@ -141,13 +141,13 @@ extension Evaluation {
     @inline(never)
     private func makeComparable(_ macro: Int) {
         var value = ComparedValue()
-        // The value is not in the line, so its text is stored here.
+        // For a value that is not part of the line: stores its text here.
         func spell(_ kind: ComparedValue.Kind, _ text: [UInt8]) {
             value.kind = kind
             value.isOwn = true
             (value.start, value.count) = storeText(text)
         }
-        // The value is a part of the line, and stays there.
+        // For a value that is part of the line: refers to its bytes there.
         func point(_ kind: ComparedValue.Kind, _ range: Range<Int>) {
             value.kind = kind
             value.start = range.lowerBound
