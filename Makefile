@@ -96,6 +96,7 @@ lint: ## check format and documentation of the Swift sources
 	@scripts/lint-shape
 	@scripts/lint-docs
 	@scripts/lint-words
+	@scripts/messages --check
 
 format: ## format the Swift sources
 	@swift format --in-place --recursive $(SOURCES)

@@ -22,7 +22,7 @@ extension AgentService {
     func start() async throws(AgentError) -> Parts {
         // The queue needs its listener before the listeners exist.
         let relay = QueueRelay()
-        // Before the queue is opened, which may write to the file.
+        // Read before the queue is opened, because opening may write to the file and change the time.
         lastChange = FileStatus("\(settings.agent.stateDirectory)/queue.sqlite")?.modified
         let queue = try openQueue(relay)
         do throws(AgentError) {

@@ -66,14 +66,16 @@ struct Entry<Owner: Sendable>: Sendable {
         return row
     }
 
-    /// The row of an old key. It sets the property that the new key sets, in part or in another way.
+    /// This row as the row of an old key, which is read as before but no longer documented.
+    ///
+    /// - Parameter now: the new key's line for the owner's values; `check` prints it.
     func renamed(to now: @escaping @Sendable (Owner) -> String) -> Entry {
         var row = self
         row.renamed = now
         return row
     }
 
-    /// The row of an old key.
+    /// This row as the row of an old key whose new line does not depend on values.
     func renamed(to now: String) -> Entry { renamed { _ in now } }
 }
 
@@ -402,7 +404,8 @@ extension SettingsSection {
             let path = path.isEmpty ? member.key : "\(path).\(SettingValue.key(member.key))"
             rows[row].read(member.node, path, &self, &context)
         }
-        // At the end: what an old key means may depend on other keys, and its new line may hold several.
+        // Old keys are read last, because their meaning may depend on other keys, and one new line may
+        // replace several of them.
         var renamed: [(member: Int, now: String)] = []
         for (row, index) in old {
             let member = members[index]

@@ -178,7 +178,7 @@ public struct Settings: SettingsSection {
     ]
 }
 
-/// The sections that decide about events beside the general settings.
+/// The sections with rules for events: which events are kept, changed, or repeats.
 private struct RulingSettings: Sendable, Equatable {
     /// `[[rule]]`, in the order of the files, in which they act.
     var rules: [RuleSettings] = []

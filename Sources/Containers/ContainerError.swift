@@ -5,7 +5,7 @@
 //  bounded whatever it says. A document can only set and call what the configuration lets it. A rule that is
 //  to hide something hides it, or discards the event. Published documents take effect only if a trusted key
 //  has signed them, and never an older version. Evaluation never waits: an event that needs a function's
-//  answer says so, and is evaluated again.
+//  answer reports them, and is evaluated again.
 //
 //  What it knows. It is given a fetcher, clocks and the facts of the machine; it knows nothing of the queue,
 //  of HTTP or of the reader's files. `Agent` has the shell: `ContainerKeeper` fetches, stores and publishes.

@@ -18,7 +18,7 @@ public struct EventOptions: Sendable, Equatable {
     public var countryOverride: CountryCode?
     /// Name of the member that holds an address, in the event or in its properties; empty for none.
     public var addressMember = ""
-    /// Whether that member is taken out of each event after the look-up.
+    /// Whether that member is removed from each event after the lookup.
     public var removesAddress = false
     /// Properties of the machine; nil adds no `device`.
     public var device: DeviceText?

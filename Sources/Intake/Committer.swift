@@ -25,7 +25,7 @@ final class Committer {
     private let loop: EventLoop
     private let log: Log
     /// Keeps commits in the order in which they were begun.
-    private let turn = Turnstile()
+    private let turnstile = Turnstile()
     private var phase = Phase.open
 
     init(_ store: any CommitStore, on loop: EventLoop, log: Log) {
@@ -35,16 +35,16 @@ final class Committer {
     }
 
     /// Calls `body` when all commits that had begun are durable or given up.
-    func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
+    func whenSettled(_ body: @escaping @Sendable () -> Void) { turnstile.whenFree(body) }
 
     /// Stores a commit after those that were begun before: a later checkpoint must never be durable before
     /// the events of an earlier one.
     ///
     /// - Throws: if the agent stops, or the store is closed. Every later commit then throws as well.
     func commit(_ commit: Commit) async throws {
-        let ticket = turn.drawTicket()
-        await turn.takeTurn(ticket)
-        defer { turn.passTurn() }
+        let ticket = turnstile.drawTicket()
+        await turnstile.takeTurn(ticket)
+        defer { turnstile.passTurn() }
         if case .givenUp = phase { throw GivenUp() }
         do {
             try await persist(commit)
@@ -81,8 +81,15 @@ final class Committer {
             // After an error the queue may look as if it had room; then only time or a change of the queue
             // helps.
             if limit == nil, !store.storesNothing { return continuation.resume() }
+            assert(isOpen, "two commits wait for room, or one after a commit was given up")
             phase = .waiting(continuation)
         }
+    }
+
+    /// Whether no commit waits for room and none was given up.
+    private var isOpen: Bool {
+        if case .open = phase { return true }
+        return false
     }
 
     /// Lets the waiting commit try again.

@@ -11,7 +11,7 @@ internal import Spool
 extension Intake {
     /// Keeps the beginning of an event that is too large for the queue.
     func keepTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
-        keep(
+        quarantine(
             .neverFits, "an event of \(line.count) bytes does not fit queue.max_size", source, offset,
             line.count,
             Array(presentable(Array(line), of: source.app).prefix(4096)))
@@ -22,18 +22,18 @@ extension Intake {
         _ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64,
         _ failure: (name: String, text: String)
     ) {
-        keep(
+        quarantine(
             .schema, "\(failure.name): \(failure.text)", source, offset, line.count,
             presentable(Array(line), of: source.app))
     }
 
     /// Keeps a line, or the part of it in `content`, with the reason.
-    private func keep(
+    private func quarantine(
         _ reason: QuarantineRecord.Reason, _ detail: String, _ source: SpoolSource, _ offset: Int64,
         _ length: Int,
         _ content: [UInt8]
     ) {
-        chunks.keep(
+        chunks.quarantine(
             QuarantineRecord(
                 reason: reason, detail: detail, app: source.app, path: source.path, offset: offset,
                 length: Int64(length), content: content, time: time.wallTime, file: source.file))
@@ -44,7 +44,7 @@ extension Intake {
         rules?.refresh()
         var record = record
         record.content = presentable(record.content, of: record.app)
-        chunks.keep(record)
+        chunks.quarantine(record)
         // A refused line that is read again and stays in the quarantine is counted as refused again.
         if record.reason == .refused {
             chunks.countRefused()
@@ -59,7 +59,7 @@ extension Intake {
         reports.note(
             IntakeReports.MadeTooLarge(
                 app: source.app, path: source.path, offset: offset, tags: rules.engine.firedTags(most: 5)))
-        keep(
+        quarantine(
             .madeTooLarge,
             content.isEmpty
                 ? "tags made it far too large; none of it is kept"
@@ -100,7 +100,7 @@ extension Intake {
         }
         // A withheld text may be long and cannot become an event: its beginning is enough.
         let isText = problem?.reason == .unredactable
-        keep(
+        quarantine(
             isRefused ? .refused : problem?.reason ?? .notJSON, problem?.detail ?? "", source, offset, length,
             presentable(Array(isText ? line.prefix(4096) : line[...]), of: source.app, isText: isText))
     }

@@ -162,7 +162,7 @@ package final class Intake: SpoolSink {
         openCountries()
     }
 
-    /// Takes over changed settings. What was taken before is closed under the old ones, or discarded if the
+    /// Applies changed settings. Lines read before are closed under the old ones, or discarded if the
     /// new ones end collection.
     package func configure(_ settings: IntakeSettings) {
         chunks.configure(settings)
@@ -196,6 +196,7 @@ package final class Intake: SpoolSink {
         let quarantined = chunks.pending.quarantined.count
         let records = pass.counts.records
         let taken = takeLines(lines, from: source, at: offset)
+        assert(taken >= 0 && taken <= lines.count, "more lines are taken than were offered")
         var counts = AppCounts()
         counts.quarantined = chunks.pending.quarantined.count - quarantined
         counts.events = chunks.pending.read - read - counts.quarantined
@@ -316,7 +317,8 @@ package final class Intake: SpoolSink {
                     writeSessionStart(routeIndex, source, offset + Int64(start), at: now)
                 }
                 if let rules, !isStored || rules.engine.mayConcern(name: pass.name) {
-                    guard take(verdict, by: rules, routeIndex, source, offset + Int64(start), at: now) else {
+                    guard applyRules(verdict, by: rules, routeIndex, source, offset + Int64(start), at: now)
+                    else {
                         return start
                     }
                     accepted?.insert(at: now)
@@ -422,12 +424,12 @@ package final class Intake: SpoolSink {
     /// Whether a file must stay, because the quarantine could not hold all of its bad lines.
     package func mustStay(_ file: [UInt8]) -> Bool { store.mustStay(file) }
 
-    /// Makes all that was taken since the last commit durable, together with `progress`.
+    /// Makes all lines since the last commit durable, together with `progress`.
     package func commit(_ progress: SpoolProgress) async throws {
         try await commit(progress, remembering: [:])
     }
 
-    /// Makes all that was taken since the last commit durable, together with `progress` and further rows of
+    /// Makes all lines since the last commit durable, together with `progress` and further rows of
     /// the queue's memory. The commit ends before anything suspends, so that lines taken meanwhile belong to
     /// the next one.
     ///

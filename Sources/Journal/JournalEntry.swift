@@ -47,7 +47,7 @@ struct JournalEntry: ~Copyable {
     /// The kept texts, one after the other, and after them the texts of this entry.
     private var bytes: [UInt8] = []
     /// Length of the kept texts in `bytes`; what follows is dropped with the next entry.
-    private var kept = 0
+    private var keptLength = 0
     /// The kept texts, each in the slot that its address in the library's memory selects. The library reads a
     /// text that is stored once always from the same mapped page. Two texts may share a slot, so the bytes
     /// are always compared.
@@ -93,11 +93,11 @@ struct JournalEntry: ~Copyable {
 
     /// Begins an entry: forgets the one before, and all kept texts if there are too many.
     mutating func begin() {
-        if kept > JournalEntry.mostKept {
-            kept = 0
+        if keptLength > JournalEntry.mostKept {
+            keptLength = 0
             for index in known.indices { known[index] = Part() }
         }
-        bytes.removeLast(bytes.count - kept)
+        bytes.removeLast(bytes.count - keptLength)
         parts.removeAll(keepingCapacity: true)
         others.removeAll(keepingCapacity: true)
         occurrences.beginEntry()
@@ -110,7 +110,7 @@ struct JournalEntry: ~Copyable {
 
     /// Adds a field as the journal has it, `NAME=value`. Several values of one name become a list; of message
     /// and priority the first counts.
-    mutating func take(_ text: UnsafeBufferPointer<UInt8>) {
+    mutating func addField(_ text: UnsafeBufferPointer<UInt8>) {
         guard let base = text.baseAddress, !text.isEmpty else { return }
         let place = Int(bitPattern: base) >> 3 & (JournalEntry.mostKnown - 1)
         let start = known[place].name.lowerBound
@@ -123,7 +123,7 @@ struct JournalEntry: ~Copyable {
         // A message hardly ever repeats, and would push kept texts out.
         if part.field != 0, text.count <= JournalEntry.longestKnown {
             known[place] = part
-            kept = bytes.count
+            keptLength = bytes.count
         }
         add(part)
     }
@@ -227,7 +227,7 @@ struct JournalEntry: ~Copyable {
         }
     }
 
-    /// Whether a text is a whole number by JSON's grammar, of at most 18 digits, which every reader can hold.
+    /// Whether a text is a whole number by JSON's grammar with at most 18 digits, which fits in 64 bits.
     private static func isNumber(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         (1...18).contains(text.count) && (text.count == 1 || text[0] != 0x30)
             && text.allSatisfy { 0x30...0x39 ~= $0 }

@@ -31,6 +31,10 @@ extension JournalPlace {
     /// The entries of the queue's memory for this place: `name` for older versions, and `name/` with a line
     /// for each sequence, separated by zero bytes.
     package func memory(under name: String) -> [String: [UInt8]] {
+        assert(
+            ([last] + (sequences ?? [:]).values).allSatisfy {
+                JournalPosition(bytes: $0.bytes)?.cursor == $0.cursor
+            }, "a position cannot be read back")
         let lines = (sequences ?? [:]).map { id, last in
             last.bytes + id.utf8.dropFirst(last.sequence.utf8.count)
         }

@@ -147,6 +147,7 @@ package actor JournalReader: LoopActor {
 
     /// The place after the first `entries` entries of a piece, for a commit that had no room for all.
     package func place(after entries: Int, of piece: JournalPiece) -> JournalPlace {
+        assert(entries >= 0 && entries <= piece.entries, "a place behind the piece is asked for")
         var place = piece.start
         var left = entries
         for run in piece.runs where left > 0 {
@@ -173,7 +174,7 @@ package actor JournalReader: LoopActor {
             var isThere = try sequence.handle.find(run.to)
             while isThere, left > 0 {
                 entry.begin()
-                sequence.handle.forEachField { entry.take($0) }
+                sequence.handle.forEachField { entry.addField($0) }
                 if entry.passes {
                     left -= 1
                 }
@@ -245,7 +246,7 @@ package actor JournalReader: LoopActor {
             piece.looked += 1
             last = sequence.handle.time ?? last
             entry.begin()
-            sequence.handle.forEachField { entry.take($0) }
+            sequence.handle.forEachField { entry.addField($0) }
             if entry.passes {
                 if piece.entries == 0 {
                     piece.lines.reserveCapacity(min(lastBytes, options.pieceBytes))

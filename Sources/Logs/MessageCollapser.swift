@@ -46,7 +46,7 @@ struct MessageCollapser: Sendable {
     private(set) var nextDue: BootInstant?
 
     /// Takes a message; returns the messages to write now, in order.
-    mutating func take(_ message: LogMessage, at now: BootInstant) -> [LogMessage] {
+    mutating func add(_ message: LogMessage, at now: BootInstant) -> [LogMessage] {
         var output = due(at: now)
         let app = message.fields.first { $0.key == "app" }
         let kind = Kind(level: message.level, text: message.text, apps: app.map { $0.value.hashValue & 15 })
@@ -67,6 +67,7 @@ struct MessageCollapser: Sendable {
         if windows[kind] == nil, windows.count >= MessageCollapser.kinds {
             output += makeRoom()
         }
+        assert(windows.count <= MessageCollapser.kinds, "more kinds of messages than the limit")
         windows[kind] = Window(end: now + MessageCollapser.window, written: 1, lastWritten: message)
         output.append(message)
         return output

@@ -79,7 +79,7 @@ public final class StandardErrorLog: LogSink {
     public func write(_ message: LogMessage) {
         let wake = state.withLock { state -> EventLoop? in
             state.counts[message.level.rawValue] += 1
-            for message in state.collapser.take(message, at: time.bootTime) { put(message, &state.pipe) }
+            for message in state.collapser.add(message, at: time.bootTime) { put(message, &state.pipe) }
             return needsLoop(state) ? state.loop : nil
         }
         wake?.post { self.act() }

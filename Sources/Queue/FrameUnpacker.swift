@@ -14,8 +14,8 @@ final class FrameUnpacker {
 
     /// Kept because a decompression context is expensive to create.
     private let decompressor: FrameDecompressor
-    /// The last chunks, the newest first. Where a destination refuses events, a chunk is looked into once for
-    /// each of them.
+    /// The chunks unpacked last, newest first. A destination that refuses events has the same chunk unpacked
+    /// once for each refused event.
     private var recent: [(frame: [UInt8], lines: Lines)] = []
 
     init() throws(QueueError) {

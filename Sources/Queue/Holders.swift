@@ -117,7 +117,7 @@ extension Holding {
 extension QueueFile {
     /// The holders of a chunk; nil if an older version stored it.
     func holding(of chunk: Int64) throws(QueueError) -> Holding? {
-        try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk = ?").take(chunk)
+        try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk = ?").with(chunk)
             .first { Holding($0) }
     }
 
@@ -130,7 +130,7 @@ extension QueueFile {
     /// The rows of `holding` from a chunk on, oldest first. The caller steps and resets the statement.
     func holdings(from chunk: Int64) throws(QueueError) -> Statement {
         try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk >= ? ORDER BY chunk")
-            .take(chunk)
+            .with(chunk)
     }
 }
 
@@ -144,7 +144,7 @@ struct Holdings {
     private static let most = 10_000
 
     /// Bytes by priority and holder.
-    private var held: [Priority: [String: Int]] = [:]
+    private var bytes: [Priority: [String: Int]] = [:]
     /// Chunk before which the search for these holders' events found nothing that may be evicted, so
     /// that the next search does not start at the oldest chunk again.
     private var passed: [Priority: (holders: Set<String>, before: Int64)] = [:]
@@ -152,18 +152,18 @@ struct Holdings {
     /// Counts a stored chunk.
     mutating func add(_ holding: Holding) {
         for share in holding.holders.shares(of: holding.cost) {
-            let isKnown = held[holding.priority]?[share.holder] != nil
-            let isTold = isKnown || held[holding.priority]?.count ?? 0 < Holdings.most
-            held[holding.priority, default: [:]][isTold ? share.holder : "", default: 0] += share.cost
+            let isKnown = bytes[holding.priority]?[share.holder] != nil
+            let isNamed = isKnown || bytes[holding.priority]?.count ?? 0 < Holdings.most
+            bytes[holding.priority, default: [:]][isNamed ? share.holder : "", default: 0] += share.cost
         }
     }
 
     /// Subtracts a chunk that has left the queue or is being replaced by a smaller one.
     mutating func remove(_ holding: Holding) {
         for share in holding.holders.shares(of: holding.cost) {
-            let holder = held[holding.priority]?[share.holder] == nil ? "" : share.holder
-            let left = (held[holding.priority]?[holder] ?? 0) - share.cost
-            held[holding.priority]?[holder] = left > 0 ? left : nil
+            let holder = bytes[holding.priority]?[share.holder] == nil ? "" : share.holder
+            let left = (bytes[holding.priority]?[holder] ?? 0) - share.cost
+            bytes[holding.priority]?[holder] = left > 0 ? left : nil
         }
     }
 
@@ -173,7 +173,7 @@ struct Holdings {
     /// Without the second group, holders of nearly equal size would become the largest in turn, and a
     /// chunk that they share would be rewritten once for each of them.
     func givers(_ priority: Priority) -> Set<String> {
-        let bytes = held[priority] ?? [:]
+        let bytes = bytes[priority] ?? [:]
         guard let most = bytes.values.max() else { return [] }
         let equal = (bytes.values.reduce(0, +) + bytes.count - 1) / bytes.count
         let least = max(equal, most - most / 8)

@@ -28,13 +28,13 @@ struct Shelf {
     let kept: WritableKeyPath<Totals, QueueSnapshot.Kept>
     /// Bytes by app, from which the app that gives up records first is chosen; nil until that is
     /// needed.
-    let held: WritableKeyPath<Figures, [String: Int]?>
+    let bytesByApp: WritableKeyPath<Figures, [String: Int]?>
 
     static var deadLetters: Shelf {
         Shelf(
             table: "dead_letter", time: "rejected_at", lane: "destination, priority",
             length: "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB))",
-            mayBeInClear: false, kept: \.deadLetters, held: \.deadLettersHeld)
+            mayBeInClear: false, kept: \.deadLetters, bytesByApp: \.deadLettersHeld)
     }
 
     static var quarantine: Shelf {
@@ -42,7 +42,7 @@ struct Shelf {
             table: "quarantine", time: "time", lane: "0, 0",
             length: "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) "
                 + "+ length(CAST(path AS BLOB))",
-            mayBeInClear: true, kept: \.quarantine, held: \.quarantineHeld)
+            mayBeInClear: true, kept: \.quarantine, bytesByApp: \.quarantineHeld)
     }
 }
 

@@ -104,7 +104,7 @@ extension QueueFile {
             SELECT count(DISTINCT batch), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery
             INDEXED BY delivery_formed WHERE state = 1 AND destination = ? AND priority = ?
             """
-        ).take(lane.destination, lane.priority)
+        ).with(lane.destination, lane.priority)
         defer { row.reset() }
         guard try row.step() else { return }
         lane.batches = BatchCounts(events: row.integer(1), bytes: row.integer(2), free: row.integer(0))
@@ -134,7 +134,7 @@ extension TableWriter {
         let totals = figures.totals
         guard isCopyOld || totals != figures.writtenTotals else { return }
         let total = try statement("REPLACE INTO total VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        total.take(Totals.figures.map { totals[keyPath: $0] })
+        total.with(Totals.figures.map { totals[keyPath: $0] })
         total.bind(Int32(Totals.figures.count + 1), LedgerCopy.text(of: figures.lanes))
         try total.run()
         // The second copy of the totals goes in the row of `ledger` that belongs to no destination.
@@ -145,7 +145,7 @@ extension TableWriter {
     /// Replaces one row of `ledger`.
     private func write(ledger destination: Int64, _ priority: Int, _ figures: [Int]) throws(QueueError) {
         let row = try statement("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        row.take([Int(destination), priority] + figures)
+        row.with([Int(destination), priority] + figures)
         try row.run()
     }
 }

@@ -25,7 +25,7 @@ public struct StoredQueue: Sendable, Equatable {
     /// Looks into the queue of a state directory.
     ///
     /// Recent changes may be in the WAL only. To read it SQLite needs the WAL's index, which it creates
-    /// if it is missing, so only the file's owner may look. No lock is taken that an agent would run
+    /// if it is missing, so only the file's owner may look. No lock is acquired that an agent would run
     /// into.
     ///
     /// - Returns: nil if there is no queue that this user can read, or if another user owns a queue

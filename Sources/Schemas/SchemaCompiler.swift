@@ -27,7 +27,7 @@ struct SchemaCompiler {
     /// - Throws: `SchemaError` with the place of what cannot be used.
     static func compile(_ root: JSONValue) throws(SchemaError) -> SchemaDocument {
         var compiler = SchemaCompiler(root: root)
-        _ = try compiler.place(of: root, at: "")
+        _ = try compiler.nodeIndex(of: root, at: "")
         let contents = compiler.contents.compactMap { $0 }
         try compiler.refuseCircles(in: contents)
         return SchemaDocument(contents.map { SchemaNode($0) })
@@ -43,17 +43,17 @@ struct SchemaCompiler {
     ]
 
     /// Index of a schema's node, which is made when the schema is first met.
-    private mutating func place(of schema: JSONValue, at pointer: String) throws(SchemaError) -> Int {
+    private mutating func nodeIndex(of schema: JSONValue, at pointer: String) throws(SchemaError) -> Int {
         if let known = places[pointer] { return known }
-        let place = contents.count
-        guard place < SchemaCompiler.mostNodes else {
+        let index = contents.count
+        guard index < SchemaCompiler.mostNodes else {
             throw SchemaError(at: pointer, "the document has more than \(SchemaCompiler.mostNodes) schemas")
         }
         // Reserve the index before the content is compiled: the schema may refer to itself.
-        places[pointer] = place
+        places[pointer] = index
         contents.append(nil)
-        contents[place] = try content(of: schema, at: pointer)
-        return place
+        contents[index] = try content(of: schema, at: pointer)
+        return index
     }
 
     /// What a schema says.
@@ -113,14 +113,14 @@ struct SchemaCompiler {
             guard value.array == nil else {
                 throw SchemaError(at: path, "must be one schema; a list of schemas is not supported")
             }
-            content.items = try place(of: value, at: path)
+            content.items = try nodeIndex(of: value, at: path)
         // These three belong together; `addMembers` reads them.
         case "properties", "required", "additionalProperties": break
         // Definitions are compiled even if nothing refers to them, so that errors in them are found.
         case "$defs", "definitions":
             guard let members = value.members else { throw SchemaError(at: path, "must be an object") }
             for member in members {
-                _ = try place(of: member.value, at: "\(path)/\(SchemaCompiler.escaped(member.key))")
+                _ = try nodeIndex(of: member.value, at: "\(path)/\(SchemaCompiler.escaped(member.key))")
             }
         case "$ref": content.reference = try reference(value, at: path)
         case "$id" where pointer.isEmpty && value.string != nil: break
@@ -185,7 +185,7 @@ struct SchemaCompiler {
             for member in members {
                 let path = "\(pointer)/properties/\(SchemaCompiler.escaped(member.key))"
                 guard nodes[member.key] == nil else { throw SchemaError(at: path, "the name is there twice") }
-                nodes[member.key] = try place(of: member.value, at: path)
+                nodes[member.key] = try nodeIndex(of: member.value, at: path)
             }
         }
         var bits: [String: UInt64] = [:]
@@ -212,7 +212,7 @@ struct SchemaCompiler {
             switch others {
             case .bool(true): .allowed
             case .bool(false): .denied
-            default: .node(try place(of: others, at: "\(pointer)/additionalProperties"))
+            default: .node(try nodeIndex(of: others, at: "\(pointer)/additionalProperties"))
             }
     }
 
@@ -238,7 +238,7 @@ struct SchemaCompiler {
             target = next
             pointer += "/\(SchemaCompiler.escaped(name))"
         }
-        return try place(of: target, at: pointer)
+        return try nodeIndex(of: target, at: pointer)
     }
 
     /// A member of an object or an item of a list; nil if it does not exist.
@@ -291,9 +291,9 @@ struct SchemaCompiler {
     /// same value. All other recursion goes one level deeper into the event and ends there.
     private func refuseCircles(in contents: [SchemaNode.Content]) throws(SchemaError) {
         for start in contents.indices {
-            var place = start
+            var index = start
             var steps = 0
-            while let next = contents[place].reference {
+            while let next = contents[index].reference {
                 steps += 1
                 guard steps <= SchemaCompiler.longestChain else {
                     let pointer = places.first { $0.value == start }?.key ?? ""
@@ -301,7 +301,7 @@ struct SchemaCompiler {
                     throw SchemaError(
                         at: pointer, "its $ref leads back to itself, or through more than \(most) others")
                 }
-                place = next
+                index = next
             }
         }
     }

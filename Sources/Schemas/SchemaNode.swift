@@ -47,23 +47,23 @@ enum SchemaNumber: Sendable, Equatable {
 
     /// The number written at a range of an event.
     init(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) {
-        var place = range.lowerBound
-        let isNegative = base[place] == UInt8(ascii: "-")
+        var index = range.lowerBound
+        let isNegative = base[index] == UInt8(ascii: "-")
         if isNegative {
-            place += 1
+            index += 1
         }
         var value = 0
         // 18 digits cannot overflow 64 bits; longer numbers take the slow path.
-        guard range.upperBound - place <= 18 else {
+        guard range.upperBound - index <= 18 else {
             self = SchemaNumber(double: strtod(base, range))
             return
         }
-        while place < range.upperBound, base[place] &- 0x30 <= 9 {
-            value = value &* 10 &+ Int(base[place] &- 0x30)
-            place += 1
+        while index < range.upperBound, base[index] &- 0x30 <= 9 {
+            value = value &* 10 &+ Int(base[index] &- 0x30)
+            index += 1
         }
         self =
-            place == range.upperBound
+            index == range.upperBound
             ? .integer(isNegative ? -value : value) : SchemaNumber(double: strtod(base, range))
     }
 
@@ -81,7 +81,7 @@ enum SchemaNumber: Sendable, Equatable {
         }
     }
 
-    /// Compares integers exactly, and all else as doubles.
+    /// Compares integers exactly, and other numbers as doubles.
     static func < (left: SchemaNumber, right: SchemaNumber) -> Bool {
         switch (left, right) {
         case (.integer(let left), .integer(let right)): left < right
@@ -111,7 +111,7 @@ extension SchemaNumber: CustomStringConvertible {
 private func strtod(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> Double {
     // The copy is at most 400 bytes; a longer number (it may fill a line) is parsed from a string instead.
     var text = [CChar](repeating: 0, count: min(range.count, 400) + 1)
-    for place in 0..<text.count - 1 { text[place] = CChar(bitPattern: base[range.lowerBound + place]) }
+    for index in 0..<text.count - 1 { text[index] = CChar(bitPattern: base[range.lowerBound + index]) }
     guard range.count > 400 else { return Glibc.strtod(text, nil) }
     return Double(
         String(

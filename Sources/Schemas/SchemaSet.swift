@@ -1,4 +1,4 @@
-//  Schemas: whether an event is what the JSON Schema of its name allows (a subset of draft 2020-12).
+//  Schemas: checks events against the JSON Schema for their name (a subset of draft 2020-12).
 //
 //  Promises:
 //  - An accepted schema is checked in full. One with a keyword outside the subset is refused with the place

@@ -102,16 +102,16 @@ struct SchemaWalk {
             let known =
                 member.isEscaped
                 ? findEscaped(member.name, in: object.names) : find(member.name, in: object.names)
-            let place: Int
+            let nodeIndex: Int
             if let known {
                 present |= object.names[known].bit
-                place = object.names[known].node
+                nodeIndex = object.names[known].node
             } else {
-                place = -1
+                nodeIndex = -1
             }
             let begin = member.value.lowerBound
-            if place >= 0 {
-                guard let after = value(nodes[place], at: begin) else {
+            if nodeIndex >= 0 {
+                guard let after = value(nodes[nodeIndex], at: begin) else {
                     path.append(known.map { String(decoding: object.names[$0].bytes, as: UTF8.self) } ?? "")
                     return nil
                 }
@@ -125,8 +125,8 @@ struct SchemaWalk {
                 return fail(
                     member.name.lowerBound - 1,
                     "has a member that is not in the schema (additionalProperties)")
-            case .node(let place):
-                guard let after = value(nodes[place], at: begin) else {
+            case .node(let nodeIndex):
+                guard let after = value(nodes[nodeIndex], at: begin) else {
                     path.append("(additional)")
                     return nil
                 }
@@ -181,19 +181,21 @@ struct SchemaWalk {
     /// Compares a list's items with a node, and checks their number.
     private mutating func elements(_ node: SchemaNode, at start: Int) -> Int? {
         guard node.items != nil || !node.itemCounts.isEmpty else { return RawWalk.valueEnd(base, start, end) }
-        var place = start + 1
+        var position = start + 1
         var count = 0
         while true {
-            while place < end, base[place] <= 0x20 || base[place] == UInt8(ascii: ",") { place += 1 }
-            guard place < end, base[place] != UInt8(ascii: "]") else { break }
+            while position < end, base[position] <= 0x20 || base[position] == UInt8(ascii: ",") {
+                position += 1
+            }
+            guard position < end, base[position] != UInt8(ascii: "]") else { break }
             if let items = node.items {
-                guard let after = value(nodes[items], at: place) else {
+                guard let after = value(nodes[items], at: position) else {
                     path.append("\(count)")
                     return nil
                 }
-                place = after
+                position = after
             } else {
-                place = RawWalk.valueEnd(base, place, end)
+                position = RawWalk.valueEnd(base, position, end)
             }
             count += 1
         }
@@ -203,7 +205,7 @@ struct SchemaWalk {
         if let most = node.itemCounts.most, count > most {
             return fail(start, "has more than \(most) items (maxItems)")
         }
-        return min(place + 1, end)
+        return min(position + 1, end)
     }
 
     // MARK: Texts, numbers and the others

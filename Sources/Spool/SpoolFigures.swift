@@ -86,11 +86,11 @@ public struct SpoolFigures: Sendable, Equatable {
     public var unfinishedLines: [UnfinishedLine] = []
     /// Files that are not read because of their names, at most as many as are remembered.
     public var passedOver = 0
-    /// Some of their names.
+    /// Some names of files that are passed over.
     public var passedOverNames: [String] = []
     /// Files that are never opened, at most as many as are remembered.
     public var refusedFiles = 0
-    /// Some of their names with the reasons; those of holders with the fewest come first.
+    /// Some names of refused files with the reasons, first those of users and apps with the fewest.
     public var refusedNames: [String] = []
     /// Set when fewer files are held open than the options say, because the process may not open more.
     public var loweredOpenFiles: LoweredLimit?

@@ -44,7 +44,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var own: [String] = []
     /// All places, none of which may meet another, and what each is where its root leads.
     public var places: [ReadPlace: ReadPlace] = [:]
-    /// Apps whose events come from elsewhere: nobody writes as one of them through `incoming/`.
+    /// Apps whose events come from files in place or from a journal. A user of the same name cannot write
+    /// events of these apps through `incoming/`.
     public var appsElsewhere: Set<String> = []
     /// The format that wraps lines of append files; nil, the default, if each line is a record.
     public var format: LineFormat?

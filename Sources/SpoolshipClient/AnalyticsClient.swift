@@ -74,10 +74,11 @@ public final class AnalyticsClient: Sendable {
     /// - Parameters:
     ///   - name: not empty; beyond 256 UTF-16 code units it is cut by the agent.
     ///   - properties: beyond 20 the agent leaves them out.
-    ///   - flags: `critical` events are sent first, and end the `transmissionInterval` of what has gathered.
-    /// - Throws: `AnalyticsError`: `refused` and `onlyCritical` by what the agent says, `bufferFull` and
-    ///   `diskFull` after `longestWait`, `invalidEvent`, `closed`. While disabled nothing is thrown and
-    ///   nothing is kept.
+    ///   - flags: a `critical` event is sent first, and with it at once all events that wait for the
+    ///     `transmissionInterval`.
+    /// - Throws: `AnalyticsError`: `refused` or `onlyCritical` if the agent accepts no events, or only
+    ///   critical ones; `bufferFull` or `diskFull` after `longestWait`; `invalidEvent`; `closed`. While the
+    ///   client is disabled nothing is thrown, and events are discarded.
     public func trackEvent(
         _ name: String, withProperties properties: EventProperties? = nil, flags: Flags = .normal
     ) throws(AnalyticsError) {

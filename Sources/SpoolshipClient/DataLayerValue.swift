@@ -1,6 +1,6 @@
 /// A value for the containers' data layer: JSON, written as literals or by its cases.
 public indirect enum DataLayerValue: Sendable, Equatable {
-    /// Null; replaces the value that was there.
+    /// Null; replaces the previous value.
     case null
     /// True or false.
     case boolean(Bool)
@@ -10,9 +10,9 @@ public indirect enum DataLayerValue: Sendable, Equatable {
     case double(Double)
     /// A text.
     case string(String)
-    /// A list; merged by index with the list that was there.
+    /// A list; merged by index with the previous list.
     case array([DataLayerValue])
-    /// A map; merged by name with the map that was there.
+    /// A map; merged by name with the previous map.
     case object([Member])
 
     /// A name with its value.

@@ -3,7 +3,7 @@
 public struct DispatchReport: Sendable, Equatable {
     /// The outcome for the events.
     public enum Result: String, Sendable, CaseIterable {
-        /// Nothing was there to send, or nothing may be sent now; `reason` says which.
+        /// There was nothing to send, or nothing may be sent now; `reason` says which.
         case noData = "no_data"
         /// Events were passed on; `confirmedBy` says how far.
         case good

@@ -3,26 +3,27 @@
 struct Gathering {
     /// How long lines gather; 0 does not gather.
     var interval: Int64 = 0
-    /// Whether lines are kept back.
+    /// Whether a pause keeps lines back.
     var isPaused = false
-    /// Whether what waits is to be written for the agent to see now, whatever the interval.
+    /// Whether the waiting lines must be visible to the agent at once, whatever the interval.
     private(set) var isUrgent = false
     /// Whether the append file is to be finished: the agent removes a finished file when it has read it,
     /// which tells `dispatch` that its events are queued.
     private(set) var isHandingOver = false
-    /// Time at which the first line was taken that the agent may not see yet; nil if it may see all. The
-    /// interval counts from it.
+    /// Time at which the oldest line was added that the agent does not see yet; nil if it sees all. The
+    /// interval begins at this time.
     private var oldest: Int64?
 
     /// Stands for an interval that only a dispatch, a flush or the end of the client ends: ten years, which
     /// no clock reaches.
     static let untilAsked: Int64 = 315_360_000_000_000_000
 
-    /// A line was taken.
+    /// Notes that a line was added.
     ///
     /// - Parameters:
-    ///   - now: read only if it counts.
-    ///   - isUrgent: a critical event; it ends the interval, unless events wait until they are asked for.
+    ///   - now: the time; computed only if this line starts an interval.
+    ///   - isUrgent: whether the event is critical. It ends the interval, unless only a dispatch or a flush
+    ///     does.
     mutating func noteLine(at now: @autoclosure () -> Int64, isUrgent: Bool) {
         if oldest == nil {
             oldest = now()
@@ -45,13 +46,13 @@ struct Gathering {
         return left > 0 ? left : nil
     }
 
-    /// Lines were written.
+    /// Notes that lines were written.
     ///
     /// - Parameters:
     ///   - before: this value as it was when the write began.
-    ///   - wasHeld: whether they were kept from the agent.
-    ///   - isEmpty: whether no line came meanwhile. A line that became urgent during the write was not in it:
-    ///     what it asks for stays.
+    ///   - wasHeld: whether the lines were written where the agent does not see them yet.
+    ///   - isEmpty: whether no line was added during the write. A demand or an urgent line of that time was
+    ///     not part of the write, so it stays in force.
     mutating func noteWritten(
         since before: Gathering, wasHeld: Bool, isEmpty: Bool, at now: @autoclosure () -> Int64
     ) {

@@ -27,9 +27,9 @@ final class SpoolWriter: @unchecked Sendable {
     private var state: KnownState
 
     private enum Life {
-        /// Lines are taken.
+        /// Lines are accepted.
         case open
-        /// No more lines are taken.
+        /// No more lines are accepted.
         case closing
         /// The thread has ended.
         case ended
@@ -61,11 +61,11 @@ final class SpoolWriter: @unchecked Sendable {
     /// Time until which a call that begins now may wait.
     func deadline() -> Int64 { steadyNanoseconds() + settings.longestWait.wholeNanoseconds }
 
-    /// What the agent accepts; at most about a second old for frequent callers.
+    /// What the agent accepts. The state is about a second old at most if calls are frequent.
     ///
-    /// The writing thread reads the file, because a disk may be slow. While the agent accepts everything, no
-    /// caller waits for that, and the next call sees if it has become full. If it accepted less, a caller
-    /// waits for the new state, so that no event is refused by an old one.
+    /// The writing thread reads the state's file, because a disk may be slow. While the last state was
+    /// "everything", callers do not wait for that; the next call sees a change. Otherwise callers wait for
+    /// the new state, because an old one could refuse an event that the agent accepts by now.
     func spoolState(until deadline: Int64) -> SpoolState {
         monitor.lock()
         defer { monitor.unlock() }

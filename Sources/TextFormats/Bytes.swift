@@ -43,9 +43,9 @@ struct Bytes {
 
     /// The byte at an offset, which must be inside.
     @inline(__always)
-    subscript(_ place: Int) -> UInt8 {
-        assert(place >= 0 && place < count)
-        return start[place]
+    subscript(_ index: Int) -> UInt8 {
+        assert(index >= 0 && index < count)
+        return start[index]
     }
 
     /// The slice without its first `length` bytes; empty if it has fewer.
@@ -64,10 +64,10 @@ struct Bytes {
 
     /// Offset of the last such byte, or nil.
     func lastIndex(of byte: UInt8) -> Int? {
-        var place = count - 1
-        while place >= 0 {
-            if start[place] == byte { return place }
-            place -= 1
+        var index = count - 1
+        while index >= 0 {
+            if start[index] == byte { return index }
+            index -= 1
         }
         return nil
     }
@@ -85,9 +85,9 @@ struct Bytes {
     /// Offset of a text, searched from the left; nil if it is not there.
     func firstIndex(of text: StaticString) -> Int? {
         var from = 0
-        while let place = dropping(from).firstIndex(of: text.utf8Start[0]) {
-            if dropping(from + place).hasPrefix(text) { return from + place }
-            from += place + 1
+        while let index = dropping(from).firstIndex(of: text.utf8Start[0]) {
+            if dropping(from + index).hasPrefix(text) { return from + index }
+            from += index + 1
         }
         return nil
     }
@@ -99,11 +99,11 @@ struct Bytes {
         let length = text.utf8CodeUnitCount
         var left = count
         while left >= length {
-            guard let place = Bytes(start, left - length + 1).lastIndex(of: text.utf8Start[0]) else {
+            guard let index = Bytes(start, left - length + 1).lastIndex(of: text.utf8Start[0]) else {
                 return nil
             }
-            if dropping(place).hasPrefix(text) { return place }
-            left = place + length - 1
+            if dropping(index).hasPrefix(text) { return index }
+            left = index + length - 1
         }
         return nil
     }
@@ -123,28 +123,28 @@ struct Bytes {
     /// Whether the slice is a number by JSON's grammar (RFC 8259, section 6): no leading zero, no plus sign,
     /// digits on both sides of the point. Otherwise the object would not be JSON.
     var isNumber: Bool {
-        var place = 0
-        if place < count, start[place] == UInt8(ascii: "-") {
-            place += 1
+        var index = 0
+        if index < count, start[index] == UInt8(ascii: "-") {
+            index += 1
         }
-        let whole = digits(from: place)
-        guard whole > 0, whole == 1 || start[place] != UInt8(ascii: "0") else { return false }
-        place += whole
-        if place < count, start[place] == UInt8(ascii: ".") {
-            let fraction = digits(from: place + 1)
+        let whole = digits(from: index)
+        guard whole > 0, whole == 1 || start[index] != UInt8(ascii: "0") else { return false }
+        index += whole
+        if index < count, start[index] == UInt8(ascii: ".") {
+            let fraction = digits(from: index + 1)
             guard fraction > 0 else { return false }
-            place += 1 + fraction
+            index += 1 + fraction
         }
-        if place < count, start[place] | 0x20 == UInt8(ascii: "e") {
-            place += 1
-            if place < count, start[place] == UInt8(ascii: "+") || start[place] == UInt8(ascii: "-") {
-                place += 1
+        if index < count, start[index] | 0x20 == UInt8(ascii: "e") {
+            index += 1
+            if index < count, start[index] == UInt8(ascii: "+") || start[index] == UInt8(ascii: "-") {
+                index += 1
             }
-            let exponent = digits(from: place)
+            let exponent = digits(from: index)
             guard exponent > 0 else { return false }
-            place += exponent
+            index += exponent
         }
-        return place == count
+        return index == count
     }
 
     /// The slice from the beginning of a piece of it to its own end.
@@ -158,9 +158,9 @@ struct Bytes {
 
     /// Number of digits from an offset on.
     @inline(__always)
-    private func digits(from place: Int) -> Int {
-        var end = place
+    private func digits(from index: Int) -> Int {
+        var end = index
         while end < count, start[end] &- 0x30 < 10 { end += 1 }
-        return end - place
+        return end - index
     }
 }

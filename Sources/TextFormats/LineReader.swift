@@ -63,24 +63,24 @@ struct LineReader {
     /// occur.
     @inline(__always)
     mutating func until(_ byte: UInt8) -> Bytes? {
-        guard let place = rest.firstIndex(of: byte) else {
+        guard let index = rest.firstIndex(of: byte) else {
             _ = fail(String(Unicode.Scalar(byte)))
             return nil
         }
-        let found = Bytes(p, place)
-        p += place + 1
+        let found = Bytes(p, index)
+        p += index + 1
         return found
     }
 
     /// Returns the bytes before the next `text`, and consumes both. Nil, with a note, if `text` does not
     /// occur.
     mutating func until(_ text: StaticString) -> Bytes? {
-        guard let place = rest.firstIndex(of: text) else {
+        guard let index = rest.firstIndex(of: text) else {
             _ = fail("\(text)")
             return nil
         }
-        let found = Bytes(p, place)
-        p += place + text.utf8CodeUnitCount
+        let found = Bytes(p, index)
+        p += index + text.utf8CodeUnitCount
         return found
     }
 
@@ -147,8 +147,8 @@ struct LineReader {
     mutating func until(_ text: Bytes) -> Bytes? {
         let left = rest
         var from = 0
-        while let place = left.dropping(from).firstIndex(of: text[0]) {
-            let start = from + place
+        while let index = left.dropping(from).firstIndex(of: text[0]) {
+            let start = from + index
             guard left.count - start >= text.count else { break }
             if memcmp(left.start + start, text.start, text.count) == 0 {
                 p += start + text.count

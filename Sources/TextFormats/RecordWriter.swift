@@ -279,14 +279,14 @@ public struct RecordWriter: ~Copyable {
         var value = value
         // Digits are found from the right, so they are written from the right.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-            var place = 20
+            var index = 20
             repeat {
-                place -= 1
+                index -= 1
                 // bounded: the rest of a division by ten.
-                digits[place] = 0x30 + UInt8(value % 10)
+                digits[index] = 0x30 + UInt8(value % 10)
                 value /= 10
             } while value > 0
-            copy(Bytes(UnsafePointer(digits.baseAddress.unsafelyUnwrapped + place), 20 - place))
+            copy(Bytes(UnsafePointer(digits.baseAddress.unsafelyUnwrapped + index), 20 - index))
         }
         comma()
     }
@@ -317,12 +317,12 @@ public struct RecordWriter: ~Copyable {
         let rest = Int(seconds.remainder)
         let digits = rest % 1_000_000 == 0 ? 3 : rest % 1000 == 0 ? 6 : 9
         var left = digits == 3 ? rest / 1_000_000 : digits == 6 ? rest / 1000 : rest
-        var place = digits - 1
-        while place >= 0 {
+        var index = digits - 1
+        while index >= 0 {
             // bounded: the rest of a division by ten.
-            out[place] = 0x30 + UInt8(left % 10)
+            out[index] = 0x30 + UInt8(left % 10)
             left /= 10
-            place -= 1
+            index -= 1
         }
         out += digits
         append("Z\",")
@@ -446,8 +446,8 @@ public struct RecordWriter: ~Copyable {
         out += name.count
     }
 
-    /// Length of a fixed copy, 32 bytes: longer than nearly all names, and needs no call. Owners of names
-    /// allocate that many bytes beyond them.
+    /// Length of a copy with a fixed length, 32 bytes: more than nearly all names have, and compiled without
+    /// a call. So each name's memory must have 32 readable bytes, however short the name is.
     static let shortCopy = 32
 
     /// Copies bytes as they are.
@@ -597,16 +597,16 @@ public struct RecordWriter: ~Copyable {
     /// writes `\x16` for a byte, which is kept as it is.
     mutating func unescape(_ text: Bytes) {
         var left = text
-        while let place = left.firstIndex(of: UInt8(ascii: "\\")), place + 1 < left.count {
-            let next = left[place + 1]
+        while let index = left.firstIndex(of: UInt8(ascii: "\\")), index + 1 < left.count {
+            let next = left[index + 1]
             guard next == UInt8(ascii: "\"") || next == UInt8(ascii: "\\") else {
-                content(left.prefix(place + 2))
-                left = left.dropping(place + 2)
+                content(left.prefix(index + 2))
+                left = left.dropping(index + 2)
                 continue
             }
-            content(left.prefix(place))
-            content(Bytes(left.start + place + 1, 1))
-            left = left.dropping(place + 2)
+            content(left.prefix(index))
+            content(Bytes(left.start + index + 1, 1))
+            left = left.dropping(index + 2)
         }
         content(left)
     }

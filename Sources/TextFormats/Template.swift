@@ -383,9 +383,9 @@ extension Template.Kind {
 /// PostgreSQL's `LOG:  message`. Its levels are translated in some languages, so any word counts; the two
 /// blanks after the colon are the same everywhere.
 struct SeverityPrefix {
-    /// The level, in the server's language.
+    /// The level's word, in the language of PostgreSQL's messages.
     let word: Bytes
-    /// The text after it.
+    /// The text after the level.
     let message: Bytes
 
     /// Reads the prefix; nil if the text does not begin with one. A level of 40 bytes or more is not one.

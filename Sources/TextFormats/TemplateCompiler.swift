@@ -120,16 +120,16 @@ enum TemplateCompiler {
     private static func dollar(_ text: [UInt8]) throws(TextFormatError) -> [Part] {
         var parts: [Part] = []
         var literal: [UInt8] = []
-        var place = 0
-        while place < text.count {
-            guard text[place] == UInt8(ascii: "$") else {
-                literal.append(text[place])
-                place += 1
+        var index = 0
+        while index < text.count {
+            guard text[index] == UInt8(ascii: "$") else {
+                literal.append(text[index])
+                index += 1
                 continue
             }
             // Braces allow a name that is followed by letters, and names with dots or a kind.
-            let isBraced = place + 1 < text.count && text[place + 1] == UInt8(ascii: "{")
-            let start = place + (isBraced ? 2 : 1)
+            let isBraced = index + 1 < text.count && text[index + 1] == UInt8(ascii: "{")
+            let start = index + (isBraced ? 2 : 1)
             var end = start
             while end < text.count, isBraced ? text[end] != UInt8(ascii: "}") : isNamePart(text[end]) {
                 end += 1
@@ -137,7 +137,7 @@ enum TemplateCompiler {
             guard end > start, !isBraced || end < text.count else {
                 throw TextFormatError(
                     key: "parse",
-                    message: "$ without a name at byte \(place + 1) of the template; use $name or ${name}"
+                    message: "$ without a name at byte \(index + 1) of the template; use $name or ${name}"
                 )
             }
             if !literal.isEmpty {
@@ -145,7 +145,7 @@ enum TemplateCompiler {
             }
             literal = []
             parts.append(.field(try field(String(decoding: text[start..<end], as: UTF8.self))))
-            place = end + (isBraced ? 1 : 0)
+            index = end + (isBraced ? 1 : 0)
         }
         if !literal.isEmpty {
             parts.append(.literal(literal))
@@ -223,34 +223,34 @@ enum TemplateCompiler {
     private static func apache(_ text: [UInt8]) throws(TextFormatError) -> [Part] {
         var parts: [Part] = []
         var literal: [UInt8] = []
-        var place = 0
-        while place < text.count {
-            let byte = text[place]
-            place += 1
+        var index = 0
+        while index < text.count {
+            let byte = text[index]
+            index += 1
             // A template that was copied from a configuration file escapes its quotes.
-            if byte == UInt8(ascii: "\\"), place < text.count, text[place] == UInt8(ascii: "\"") { continue }
-            guard byte == UInt8(ascii: "%"), place < text.count else {
+            if byte == UInt8(ascii: "\\"), index < text.count, text[index] == UInt8(ascii: "\"") { continue }
+            guard byte == UInt8(ascii: "%"), index < text.count else {
                 literal.append(byte)
                 continue
             }
             // `%%` is a percent sign.
-            if text[place] == UInt8(ascii: "%") {
+            if text[index] == UInt8(ascii: "%") {
                 literal.append(byte)
-                place += 1
+                index += 1
                 continue
             }
             // Modifiers say which request or status is meant, and do not change the form: `%>s`,
             // `%!200,304{…}i`.
-            while place < text.count, "<>!,0123456789".utf8.contains(text[place]) { place += 1 }
+            while index < text.count, "<>!,0123456789".utf8.contains(text[index]) { index += 1 }
             var argument = ""
-            if place < text.count, text[place] == UInt8(ascii: "{") {
+            if index < text.count, text[index] == UInt8(ascii: "{") {
                 // A missing brace is reported as an unknown directive below.
-                let end = text[place...].firstIndex(of: UInt8(ascii: "}")) ?? text.count
-                argument = String(decoding: text[(place + 1)..<end], as: UTF8.self)
-                place = min(end + 1, text.count)
+                let end = text[index...].firstIndex(of: UInt8(ascii: "}")) ?? text.count
+                argument = String(decoding: text[(index + 1)..<end], as: UTF8.self)
+                index = min(end + 1, text.count)
             }
-            let letter = place < text.count ? Character(Unicode.Scalar(text[place])) : " "
-            place += 1
+            let letter = index < text.count ? Character(Unicode.Scalar(text[index])) : " "
+            index += 1
             guard let field = apacheField(letter, argument) else {
                 throw TextFormatError(key: "parse", message: "unknown directive %\(letter) in the template")
             }
@@ -319,19 +319,19 @@ enum TemplateCompiler {
     private static func postgreSQL(_ text: [UInt8]) -> [Part] {
         var parts: [Part] = []
         var literal: [UInt8] = []
-        var place = 0
-        while place < text.count {
-            let byte = text[place]
-            place += 1
-            guard byte == UInt8(ascii: "%"), place < text.count else {
+        var index = 0
+        while index < text.count {
+            let byte = text[index]
+            index += 1
+            guard byte == UInt8(ascii: "%"), index < text.count else {
                 literal.append(byte)
                 continue
             }
             // A width pads the value, as in `%-10u`.
-            while place < text.count, "-0123456789".utf8.contains(text[place]) { place += 1 }
-            guard place < text.count else { break }
-            let letter = text[place]
-            place += 1
+            while index < text.count, "-0123456789".utf8.contains(text[index]) { index += 1 }
+            guard index < text.count else { break }
+            let letter = text[index]
+            index += 1
             guard let (kind, name) = postgreSQLFields[letter] else {
                 literal.append(letter)
                 continue

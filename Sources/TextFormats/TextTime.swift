@@ -102,7 +102,7 @@ private struct TimeReader {
 
     /// The byte at an offset, 0 beyond the end.
     @inline(__always)
-    private func byte(_ place: Int) -> UInt8 { place < end - start ? start[place] : 0 }
+    private func byte(_ index: Int) -> UInt8 { index < end - start ? start[index] : 0 }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 

@@ -71,7 +71,8 @@ struct FooterRule: Sendable, Equatable {
         }
         // POSIX leaves open when daylight saving time is in force if no dates are given; zone files
         // always state them.
-        guard parser.take(","), let start = parser.change(), parser.take(","), let end = parser.change(),
+        guard parser.consume(","), let start = parser.change(), parser.consume(","),
+            let end = parser.change(),
             parser.isAtEnd
         else { return nil }
         daylight = Daylight(offset: offset, start: start, end: end)
@@ -96,7 +97,7 @@ struct FooterRule: Sendable, Equatable {
         var peek: UInt8 { index < text.count ? text[index] : 0 }
 
         /// Consumes a character; false if another one is there.
-        mutating func take(_ character: Unicode.Scalar) -> Bool {
+        mutating func consume(_ character: Unicode.Scalar) -> Bool {
             guard peek == UInt8(ascii: character), !isAtEnd else { return false }
             index += 1
             return true
@@ -105,9 +106,9 @@ struct FooterRule: Sendable, Equatable {
         /// Consumes an abbreviation: at least three letters, or anything in angle brackets.
         mutating func name() -> Bool {
             let start = index
-            if take("<") {
+            if consume("<") {
                 while !isAtEnd, peek != UInt8(ascii: ">") { index += 1 }
-                return index > start + 1 && take(">")
+                return index > start + 1 && consume(">")
             }
             while (peek | 0x20) >= UInt8(ascii: "a"), (peek | 0x20) <= UInt8(ascii: "z") { index += 1 }
             return index - start >= 3
@@ -127,13 +128,13 @@ struct FooterRule: Sendable, Equatable {
         /// `[+-]hh[:mm[:ss]]` in seconds.
         mutating func offset(maxHours: Int) -> Int? {
             var sign = 1
-            if take("-") {
+            if consume("-") {
                 sign = -1
             } else {
-                _ = take("+")
+                _ = consume("+")
             }
             guard var seconds = number(maxHours).map({ $0 * 3600 }) else { return nil }
-            for unit in [60, 1] where take(":") {
+            for unit in [60, 1] where consume(":") {
                 guard let part = number(59) else { return nil }
                 seconds += part * unit
             }
@@ -143,20 +144,20 @@ struct FooterRule: Sendable, Equatable {
         /// A date with an optional time behind a slash.
         mutating func change() -> Change? {
             var change: Change
-            if take("M") {
-                guard let month = number(12), month >= 1, take("."), let week = number(5), week >= 1,
-                    take("."),
+            if consume("M") {
+                guard let month = number(12), month >= 1, consume("."), let week = number(5), week >= 1,
+                    consume("."),
                     let day = number(6)
                 else { return nil }
                 change = Change(day: .weekday(month: month, week: week, day: day))
-            } else if take("J") {
+            } else if consume("J") {
                 guard let day = number(365), day >= 1 else { return nil }
                 change = Change(day: .julian(day))
             } else {
                 guard let day = number(365) else { return nil }
                 change = Change(day: .ordinal(day))
             }
-            if take("/") {
+            if consume("/") {
                 guard let time = offset(maxHours: 167) else { return nil }
                 change.time = time
             }

@@ -30,7 +30,7 @@ struct TZifReader {
         // bounded: each of its counts is.
         index += header.size(timeSize: 4)
         guard let second = self.header(), var file = block(second, timeSize: 8) else { return nil }
-        guard take() == 0x0A, let end = bytes[index...].firstIndex(of: 0x0A) else { return nil }
+        guard nextByte() == 0x0A, let end = bytes[index...].firstIndex(of: 0x0A) else { return nil }
         if end > index {
             guard let footer = FooterRule(bytes[index..<end]) else { return nil }
             file.footer = footer
@@ -49,10 +49,14 @@ struct TZifReader {
         var types: Int { counts[4] }
 
         /// Size in bytes of the data block.
-        func size(timeSize: Int) -> Int { times * (timeSize + 1) + types * 6 + rest(timeSize: timeSize) }
+        func size(timeSize: Int) -> Int {
+            times * (timeSize + 1) + types * 6 + skippedSize(timeSize: timeSize)
+        }
 
         /// Size in bytes of the part behind the types, which is skipped.
-        func rest(timeSize: Int) -> Int { counts[5] + counts[2] * (timeSize + 4) + counts[1] + counts[0] }
+        func skippedSize(timeSize: Int) -> Int {
+            counts[5] + counts[2] * (timeSize + 4) + counts[1] + counts[0]
+        }
     }
 
     /// A header; nil if it is damaged. Counts beyond 65,536 are refused, so that sizes cannot overflow.
@@ -79,7 +83,7 @@ struct TZifReader {
             if let last = file.transitions.last, time <= last { return nil }
             file.transitions.append(time)
         }
-        let kinds = (0..<header.times).map { _ in Int(take()) }
+        let kinds = (0..<header.times).map { _ in Int(nextByte()) }
         var offsets: [Int32] = []
         for _ in 0..<header.types {
             let offset = Int32(truncatingIfNeeded: number(4))
@@ -90,12 +94,12 @@ struct TZifReader {
         guard kinds.allSatisfy({ $0 < offsets.count }) else { return nil }
         file.offsets = kinds.map { offsets[$0] }
         file.first = offsets[0]
-        index += header.rest(timeSize: timeSize)
+        index += header.skippedSize(timeSize: timeSize)
         return file
     }
 
     /// The next byte; 0 at the end.
-    private mutating func take() -> UInt8 {
+    private mutating func nextByte() -> UInt8 {
         guard index < bytes.count else { return 0 }
         index += 1
         return bytes[index - 1]
@@ -103,6 +107,6 @@ struct TZifReader {
 
     /// A big-endian number of `size` bytes.
     private mutating func number(_ size: Int) -> Int64 {
-        Int64(bitPattern: (0..<size).reduce(UInt64(0)) { value, _ in value << 8 | UInt64(take()) })
+        Int64(bitPattern: (0..<size).reduce(UInt64(0)) { value, _ in value << 8 | UInt64(nextByte()) })
     }
 }

@@ -480,7 +480,7 @@ struct SessionTests {
     func appsAreBounded() {
         var sessions = Sessions()
         for index in 0..<10_000 {
-            let place = sessions.place(of: Sessions.key(app: "app\(index)"), app: "app\(index)")
+            let place = sessions.slotIndex(of: Sessions.key(app: "app\(index)"), app: "app\(index)")
             sessions.begin(place, at: Int64(index), id: [1], now: Int64(index))
         }
         #expect(sessions.apps.count <= 2 * Sessions.maxProducers)

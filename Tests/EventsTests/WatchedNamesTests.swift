@@ -9,7 +9,7 @@ import Testing
 @Suite("Any number of watched names")
 struct WatchedNamesTests {
     private func place(_ name: [UInt8], in known: borrowing KnownNames) -> Int {
-        name.withUnsafeBufferPointer { known.place(of: $0) }
+        name.withUnsafeBufferPointer { known.slot(of: $0) }
     }
 
     /// Names of all lengths, many of which share their first and last eight bytes.

@@ -65,7 +65,7 @@ struct ChunkBuilderTests {
         let record = QuarantineRecord(
             reason: .notJSON, detail: "bad", app: "shop", path: "shop/a.jsonl", offset: 0, length: 3,
             content: [1, 2, 3], time: now)
-        chunks.keep(record)
+        chunks.quarantine(record)
         let ofRecord = chunks.pendingBytes
         #expect(ofRecord > 256)
         chunks.configure(settings(isCollecting: false))
@@ -78,11 +78,11 @@ struct ChunkBuilderTests {
     @Test("routes that tags name are found again, and are bounded; unknown destinations have none")
     func routesOfTags() {
         var chunks = builder()
-        let first = chunks.place(of: ["more1"], else: 0)
-        #expect(first == 1 && chunks.place(of: ["more1"], else: 0) == first)
-        #expect(chunks.place(of: ["nobody"], else: 0) == nil)
+        let first = chunks.routeIndex(of: ["more1"], else: 0)
+        #expect(first == 1 && chunks.routeIndex(of: ["more1"], else: 0) == first)
+        #expect(chunks.routeIndex(of: ["nobody"], else: 0) == nil)
         for number in 0..<100 {
-            guard let place = chunks.place(of: ["more\(number)"], else: 0) else {
+            guard let place = chunks.routeIndex(of: ["more\(number)"], else: 0) else {
                 Issue.record("no route to more\(number)")
                 continue
             }

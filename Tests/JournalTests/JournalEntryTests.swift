@@ -19,7 +19,7 @@ struct JournalEntryTests {
             ))
         made.begin()
         for (name, value) in entry {
-            (Array("\(name)=".utf8) + value).withUnsafeBufferPointer { made.take($0) }
+            (Array("\(name)=".utf8) + value).withUnsafeBufferPointer { made.addField($0) }
         }
         var lines: [UInt8] = []
         let isCut = made.write(into: &lines, time: time, limit: limit)
@@ -144,7 +144,7 @@ struct JournalEntryTests {
             JournalOptions(
                 directory: nil, units: [], priority: 7, since: .now, fields: [], maxEventSize: 1000))
         entry.begin()
-        (Array("MESSAGE=".utf8) + [0xFF, 0x00, 0x41]).withUnsafeBufferPointer { entry.take($0) }
+        (Array("MESSAGE=".utf8) + [0xFF, 0x00, 0x41]).withUnsafeBufferPointer { entry.addField($0) }
         var lines: [UInt8] = []
         #expect(!entry.write(into: &lines, time: time, limit: 1000))
         #expect(lines.contains(0xFF) && lines.suffix(10).elementsEqual("\\u0000A\"}\n".utf8))
@@ -177,8 +177,8 @@ struct JournalEntryTests {
                 let start = 256 * Int.random(in: 0..<32, using: &random)
                 let place = UnsafeMutableBufferPointer(rebasing: memory[start..<start + text.count])
                 _ = place.update(fromContentsOf: text)
-                used.take(UnsafeBufferPointer(place))
-                fresh.take(UnsafeBufferPointer(place))
+                used.addField(UnsafeBufferPointer(place))
+                fresh.addField(UnsafeBufferPointer(place))
             }
             let time = Timestamp(
                 nanoseconds: Int64.random(in: 0...3_000_000_000, using: &random) / 1000 * 1000)

@@ -17,7 +17,7 @@ struct JournalFilterTests {
         let texts = fields.map { Array("\($0)=\($1)".utf8) }
         let both = (0..<2).map { _ in
             entry.begin()
-            for text in texts { text.withUnsafeBufferPointer { entry.take($0) } }
+            for text in texts { text.withUnsafeBufferPointer { entry.addField($0) } }
             return entry.passes
         }
         #expect(both[0] == both[1])

@@ -110,7 +110,7 @@ struct JournalSequenceTests {
         try #require(hasNext)
         var entry = JournalEntry(options)
         entry.begin()
-        matching.handle.forEachField { entry.take($0) }
+        matching.handle.forEachField { entry.addField($0) }
         var line: [UInt8] = []
         _ = entry.write(into: &line, time: place.seenUntil, limit: 1000)
         let message = try JSONValue(parsing: line)["message"]?.string

@@ -17,26 +17,26 @@ struct MessageCollapserTests {
     @Test("a repeated message is written once, and again with its count when the window ends")
     func repeatsAreCounted() {
         var collapser = MessageCollapser()
-        #expect(collapser.take(message(1), at: start) == [message(1)])
+        #expect(collapser.add(message(1), at: start) == [message(1)])
         #expect(collapser.nextDue == nil)
-        for second in 1...40 { #expect(collapser.take(message(1), at: start + .seconds(second)).isEmpty) }
+        for second in 1...40 { #expect(collapser.add(message(1), at: start + .seconds(second)).isEmpty) }
         #expect(collapser.nextDue == start + .seconds(60))
         #expect(collapser.due(at: start + .seconds(59)).isEmpty)
         let summary = LogMessage(
             level: .warning, text: "delivery failed", fields: [("n", "1"), ("repeated", "40")])
         #expect(collapser.due(at: start + .seconds(60)) == [summary])
         #expect(collapser.nextDue == nil)
-        #expect(collapser.take(message(1), at: start + .seconds(61)) == [message(1)])
+        #expect(collapser.add(message(1), at: start + .seconds(61)) == [message(1)])
     }
 
     @Test("different messages of a kind are written up to a burst, and debug messages always")
     func burstIsLimited() {
         var collapser = MessageCollapser()
-        let written = (0..<100).flatMap { collapser.take(message($0), at: start) }
+        let written = (0..<100).flatMap { collapser.add(message($0), at: start) }
         #expect(written == (0..<20).map { message($0) })
         #expect(collapser.flush().map(\.fields.last?.value) == ["80"])
         let debug = (0..<100).map { message($0, .debug, "batch formed") }
-        #expect(debug.flatMap { collapser.take($0, at: start) } == debug)
+        #expect(debug.flatMap { collapser.add($0, at: start) } == debug)
     }
 
     @Test("a flood of one app hides no message about another; many apps are not many kinds")
@@ -45,11 +45,11 @@ struct MessageCollapserTests {
             LogMessage(level: .warning, text: "line quarantined", fields: [("app", app), ("n", "\(number)")])
         }
         var collapser = MessageCollapser()
-        for number in 0..<100 { _ = collapser.take(message("noisy", number), at: start) }
+        for number in 0..<100 { _ = collapser.add(message("noisy", number), at: start) }
         // One in sixteen is in the same part.
-        let heard = (0..<64).count { !collapser.take(message("quiet\($0)", 0), at: start).isEmpty }
+        let heard = (0..<64).count { !collapser.add(message("quiet\($0)", 0), at: start).isEmpty }
         #expect(heard > 32)
-        let written = (0..<10_000).flatMap { collapser.take(message("app\($0)", 0), at: start) }
+        let written = (0..<10_000).flatMap { collapser.add(message("app\($0)", 0), at: start) }
         #expect(written.count <= 16 * MessageCollapser.burst)
     }
 
@@ -73,7 +73,7 @@ struct MessageCollapserTests {
                 let level: LogLevel = Bool.random(using: &random) ? .error : .debug
                 given += 1
                 let number = Int.random(in: 0...2, using: &random)
-                count(collapser.take(message(number, level, "kind \(kind)"), at: now))
+                count(collapser.add(message(number, level, "kind \(kind)"), at: now))
             }
             count(collapser.flush())
             #expect(told == given, "seed \(seed)")

@@ -6,16 +6,16 @@ struct HoldingsTests {
     @Test("one app may use all of it; then the largest one gives way until both have as many")
     func givingUp() {
         var holdings = Holdings()
-        for _ in 0..<10 { #expect(holdings.take(for: "a", of: 10) == .free) }
-        #expect(holdings.take(for: "a", of: 10) == .none)
-        for _ in 0..<5 { #expect(holdings.take(for: "b", of: 10) == .givenUp(by: "a")) }
-        #expect(holdings.take(for: "b", of: 10) == .none)
-        #expect(holdings.take(for: "c", of: 10) != .none)
+        for _ in 0..<10 { #expect(holdings.reserve(for: "a", of: 10) == .free) }
+        #expect(holdings.reserve(for: "a", of: 10) == .none)
+        for _ in 0..<5 { #expect(holdings.reserve(for: "b", of: 10) == .givenUp(by: "a")) }
+        #expect(holdings.reserve(for: "b", of: 10) == .none)
+        #expect(holdings.reserve(for: "c", of: 10) != .none)
         #expect(holdings.count(of: "c") == 1 && holdings.count(of: "a") + holdings.count(of: "b") == 9)
         // As many holders as there are places: nobody has more than the next would.
         var crowded = Holdings()
-        for number in 0..<10 { #expect(crowded.take(for: "\(number)", of: 10) == .free) }
-        #expect(crowded.take(for: "another", of: 10) == .none)
+        for number in 0..<10 { #expect(crowded.reserve(for: "\(number)", of: 10) == .free) }
+        #expect(crowded.reserve(for: "another", of: 10) == .none)
     }
 
     @Test("if no app gives way, each may use half of what is left, so that some is always left")

@@ -61,8 +61,7 @@ extension ControlRequest {
     /// 4 EiB. The offset of a file is a signed 64-bit number, so no file is larger than 8 EiB.
     private static let longestFile: Int64 = 1 << 62
 
-    /// The piece of a file that the request carries: lines, or with `reason` one line that cannot be an
-    /// event.
+    /// The piece of a file in the request: whole lines or, with `reason`, one line that is no valid event.
     fileprivate func piece() throws(ControlRefusal) -> BackfillPiece {
         let offset = try place("offset")
         let app = try text("app", atMost: 255)

@@ -18,7 +18,9 @@ final class MachineCollector: MetricCollector, Sendable {
     /// The loop that asks the file system of the state directory.
     private let loop: EventLoop
 
-    /// - Parameter loop: where the file systems are asked after the first look, which happens here.
+    /// Asks the file systems for the first time.
+    ///
+    /// - Parameter loop: the loop that asks them again at each scrape.
     init(spool: String, state: String, on loop: EventLoop) {
         self.loop = loop
         self.spool = spool
@@ -39,7 +41,7 @@ final class MachineCollector: MetricCollector, Sendable {
                 exposition.set(\.freeInodes, [name], to: inodes)
             }
         }
-        // If the kernel may not be asked (`ProtectClock=`), no alert.
+        // A sandbox may forbid asking the kernel (`ProtectClock=`). That must not raise an alert.
         exposition.set(\.clockSynchronised, to: kernelClockIsSynchronised() ?? true)
         loop.post {
             let found = FileSystemRoom(self.state)

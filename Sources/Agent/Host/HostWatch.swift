@@ -36,7 +36,8 @@ actor HostWatch: LoopActor {
         self.changed = changed
     }
 
-    /// Begins to watch. What cannot be watched is left: then a change counts from the next start.
+    /// Begins to watch the host's name and the time zone. A change of one that cannot be watched counts from
+    /// the next start.
     ///
     /// - Returns: whether both are watched.
     @discardableResult func start() -> Bool {

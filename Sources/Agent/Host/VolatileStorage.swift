@@ -3,8 +3,8 @@ internal import Glibc
 
 /// File systems in memory: what is on them is gone after a reboot.
 package enum VolatileStorage {
-    /// The file system that a path is in, if it is in memory: `tmpfs`; nil otherwise, and below /tmp, which
-    /// is for trials and which newer systems keep in memory.
+    /// Name of the file system of a path if it is in memory, such as `tmpfs`; otherwise nil. Also nil below
+    /// /tmp: newer systems have it in memory, and a queue there is only a trial.
     ///
     /// Source: statfs(2), the list of types.
     package static func name(of path: String) -> String? {

@@ -21,7 +21,7 @@ public struct DispatchSettings: SettingsSection {
     /// Whether a full batch is sent at once. Only older configurations turn it off here.
     package var batchOnSize = true
 
-    /// `batch_events.full`.
+    /// Value of `batch_events.full`: 0 if a full batch waits for the interval, too.
     private var fullAt: Int {
         get { batchOnSize ? batchEvents : 0 }
         set { batchEvents = newValue }

@@ -29,11 +29,11 @@ public struct Condition: Sendable, Hashable {
         case matches
         /// Both are numbers, or texts that spell numbers, and the macro's is less.
         case less
-        /// As `less`, or equal.
+        /// Both are numbers, and the macro's is less or equal.
         case lessOrEqual = "less_or_equal"
-        /// As `less`, but greater.
+        /// Both are numbers, and the macro's is greater.
         case greater
-        /// As `greater`, or equal.
+        /// Both are numbers, and the macro's is greater or equal.
         case greaterOrEqual = "greater_or_equal"
     }
 

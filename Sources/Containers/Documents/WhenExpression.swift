@@ -96,7 +96,7 @@ struct WhenExpression {
         _ word: String, joined: Bool, _ read: (inout WhenExpression) throws(ContainerError) -> [[Condition]]
     ) throws(ContainerError) -> [[Condition]] {
         var found = try read(&self)
-        while take(word) {
+        while consume(word) {
             let next = try read(&self)
             found = try joined ? both(found, next) : oneOf(found + next)
         }
@@ -111,10 +111,10 @@ struct WhenExpression {
             throw error("nested more than \(DocumentLimits.depth) levels deep", .limit)
         }
         // The negation is carried down to the comparisons, so that no node for "not" is needed.
-        if take("!") { return try unary(negated: !negated) }
-        guard take("(") else { return try comparison(negated: negated) }
+        if consume("!") { return try unary(negated: !negated) }
+        guard consume("(") else { return try comparison(negated: negated) }
         let found = try either(negated: negated)
-        guard take(")") else { throw error("expected ) here") }
+        guard consume(")") else { throw error("expected ) here") }
         return found
     }
 
@@ -155,16 +155,16 @@ struct WhenExpression {
     /// Reads a comparison. `in` with a list is an alternative for each value.
     private mutating func comparison(negated: Bool) throws(ContainerError) -> [[Condition]] {
         let macro = try operand()
-        if take(word: "in") {
-            guard take("[") else { throw error("expected a list such as [\"DE\", \"AT\"] here") }
+        if consume(word: "in") {
+            guard consume("[") else { throw error("expected a list such as [\"DE\", \"AT\"] here") }
             var values: [(Operand, Range<Int>)] = []
-            repeat { values.append(try placedComparand()) } while take(",")
-            guard take("]") else { throw error("expected , or ] here") }
-            let ignoreCase = take(word: "ignore_case")
+            repeat { values.append(try placedComparand()) } while consume(",")
+            guard consume("]") else { throw error("expected , or ] here") }
+            let ignoreCase = consume(word: "ignore_case")
             var found: [[Condition]] = []
             for (value, place) in values {
                 let one = try condition(macro, .equals, value, negated, ignoreCase, at: place)
-                // A positive list is one of its values, a negative one none of them.
+                // `in [a, b]` is `a || b`; `!(x in [a, b])` is `!a && !b`.
                 found = try found.isEmpty || !negated ? oneOf(found + [[one]]) : both(found, [[one]])
             }
             return found
@@ -175,16 +175,16 @@ struct WhenExpression {
             (">=", .greaterOrEqual, false),
             ("<", .less, false), (">", .greater, false),
         ]
-        var found = operators.first { take($0.0) }.map { ($0.1, $0.2) }
+        var found = operators.first { consume($0.0) }.map { ($0.1, $0.2) }
         for predicate in [Condition.Predicate.contains, .startsWith, .endsWith, .matches]
-        where found == nil && take(word: predicate.rawValue) { found = (predicate, false) }
+        where found == nil && consume(word: predicate.rawValue) { found = (predicate, false) }
         guard let (predicate, isOpposite) = found else {
             throw error(
                 "expected ==, !=, <, <=, >, >=, in, contains, starts_with, ends_with or matches here; write \(macro) == true for a truth value"
             )
         }
         let (value, place) = try placedComparand()
-        let ignoreCase = take(word: "ignore_case")
+        let ignoreCase = consume(word: "ignore_case")
         return [[try condition(macro, predicate, value, negated != isOpposite, ignoreCase, at: place)]]
     }
 
@@ -271,7 +271,7 @@ struct WhenExpression {
         default: break
         }
         for (word, value) in [("true", JSONValue.bool(true)), ("false", .bool(false)), ("null", .null)]
-        where take(word: word) { return .constant(value) }
+        where consume(word: word) { return .constant(value) }
         return .macro(try operand())
     }
 
@@ -297,7 +297,7 @@ struct WhenExpression {
             {
                 place += 1
                 names.append(try string())
-                guard take("]") else { throw error("expected ] here") }
+                guard consume("]") else { throw error("expected ] here") }
             } else {
                 break
             }
@@ -343,7 +343,7 @@ struct WhenExpression {
     }
 
     /// Consumes a sign and the blanks around it; returns false if another text is next.
-    private mutating func take(_ sign: String) -> Bool {
+    private mutating func consume(_ sign: String) -> Bool {
         skipBlanks()
         guard text[place...].starts(with: sign.utf8) else { return false }
         // `!` begins `!=`, which is an operator.
@@ -355,7 +355,7 @@ struct WhenExpression {
 
     /// Consumes the word `wanted` and the blanks around it; returns false, and consumes nothing, if another
     /// word is next.
-    private mutating func take(word wanted: String) -> Bool {
+    private mutating func consume(word wanted: String) -> Bool {
         skipBlanks()
         let start = place
         if word() == wanted {

@@ -81,9 +81,9 @@ public final class FunctionRunner: FunctionCaller {
     private var level = Duration.zero
     /// The figures, readable from any thread.
     private let published = Mutex(FunctionFigures())
-    /// Gets the run time of a program.
+    /// Called after each run of a program, with the function's name and the run time.
     private let observe: (String, Duration) -> Void
-    /// Gets each failure.
+    /// Called with each failure.
     private let failed: (FunctionFailure) -> Void
     /// Programs that were checked since the last `configure`.
     private var trusted: Set<String> = []
@@ -214,6 +214,9 @@ public final class FunctionRunner: FunctionCaller {
                 call.process?.stop()
             }
             active[call.call.function, default: []].append(call)
+            assert(
+                active[call.call.function, default: []].count <= definition.parallel,
+                "more programs run than the function may")
         } catch {
             fail(call, .notStarted, nil, error.description)
         }
@@ -231,7 +234,7 @@ public final class FunctionRunner: FunctionCaller {
         switch end {
         case .printed(let bytes):
             guard let value = try? JSONValue(parsing: bytes) else { return fail(call, .badJSON, 0) }
-            keep(value, of: call.call, bytes: bytes.count + call.request.count + 256)
+            storeResult(value, of: call.call, bytes: bytes.count + call.request.count + 256)
             finish(call, .success, value)
         case .failed(let status): fail(call, .exit, status)
         case .tooLarge: fail(call, .tooLarge, nil)
@@ -283,7 +286,7 @@ public final class FunctionRunner: FunctionCaller {
     // MARK: Cache and figures
 
     /// Caches a result, if the function's setting allows it.
-    private func keep(_ value: JSONValue, of call: FunctionCall, bytes: Int) {
+    private func storeResult(_ value: JSONValue, of call: FunctionCall, bytes: Int) {
         guard let lifetime = definitions[call.function]?.cache, lifetime > .zero else { return }
         let new = Cached(value: value, until: time.bootTime + lifetime, bytes: bytes)
         if let old = cache.updateValue(new, forKey: call) {

@@ -11,9 +11,9 @@ struct DataLayer: Sendable {
 
     /// Members, without duplicate names and sorted by their bytes; so are the members of the objects in them.
     private(set) var members: [JSONValue.Member] = []
-    /// Number of the last change, counted over all layers; the least number is the layer that changed longest
-    /// ago.
-    fileprivate var turn = 0
+    /// Number of the last push into this layer, counted over all layers. The layer with the least number
+    /// changed longest ago.
+    fileprivate var lastPush = 0
     /// Bytes as JSON text, approximately.
     private var size = 0
 
@@ -68,7 +68,7 @@ struct DataLayer: Sendable {
         for scrubber in hidden.scrubbers { clean = scrubber.clean(clean) }
         guard clean != json else { return false }
         var layer = DataLayer()
-        layer.turn = turn
+        layer.lastPush = lastPush
         // The replacement of a match may be longer than the match; beyond the bound nothing is kept.
         _ = layer.push(clean.members ?? [])
         self = layer
@@ -156,8 +156,8 @@ struct DataLayers {
     private(set) var layers: [String: DataLayer] = [:]
     /// Shares of the layers among the holders of apps.
     private var holdings = Holdings()
-    /// Number of the last change.
-    private var turn = 0
+    /// Number of pushes into all layers so far.
+    private var pushes = 0
     /// Apps whose layers have changed since they were last stored.
     private var changed: Set<String> = []
     /// Number of pushes that would have exceeded a bound and changed nothing, and of layers that were given
@@ -175,13 +175,15 @@ struct DataLayers {
     ///
     /// - Parameter hidden: what must not get into the layer.
     mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: HiddenMembers? = nil) {
-        if !take(members, of: app, hidden) {
+        if !mergeMembers(members, of: app, hidden) {
             refused += 1
         }
     }
 
     /// Pushes members; returns false if a bound refuses them.
-    private mutating func take(_ members: [JSONValue.Member], of app: String, _ hidden: HiddenMembers?)
+    private mutating func mergeMembers(
+        _ members: [JSONValue.Member], of app: String, _ hidden: HiddenMembers?
+    )
         -> Bool
     {
         var members = members
@@ -197,8 +199,8 @@ struct DataLayers {
         // Most events repeat what is known: no copy, and no write with the next commit.
         if layer.holds(members) { return true }
         guard layer.push(members), makeRoom(for: app) else { return false }
-        turn += 1
-        layer.turn = turn
+        pushes += 1
+        layer.lastPush = pushes
         layers[app] = layer
         changed.insert(app)
         return true
@@ -208,10 +210,10 @@ struct DataLayers {
     /// the holder with the most gives up the one that changed longest ago.
     private mutating func makeRoom(for app: String) -> Bool {
         guard layers[app] == nil else { return true }
-        let room = holdings.take(for: Holdings.holder(of: app), of: DataLayers.limit)
+        let room = holdings.reserve(for: Holdings.holder(of: app), of: DataLayers.limit)
         if case .givenUp(let giver) = room,
             let old = layers.filter({ Holdings.holder(of: $0.key) == giver }).min(by: {
-                $0.value.turn < $1.value.turn
+                $0.value.lastPush < $1.value.lastPush
             })
         {
             layers[old.key] = nil
@@ -231,7 +233,7 @@ struct DataLayers {
     }
 
     /// The layers that have changed since the last call, by name, for `Commit.memory`; nil for a layer that
-    /// was given up.
+    /// was discarded.
     mutating func takeMemory() -> [String: [UInt8]?] {
         guard !changed.isEmpty else { return [:] }
         var memory: [String: [UInt8]?] = [:]

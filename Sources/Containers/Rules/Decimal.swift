@@ -38,7 +38,7 @@ struct Decimal {
             if isDown || next() == UInt8(ascii: "+") {
                 place += 1
             }
-            // Nine digits fit in an `Int`, and so does every sum with a length.
+            // Nine digits fit in an `Int`, and adding the length of the text below cannot overflow.
             guard let found = takeDigits(), found.count <= 9 else { return nil }
             power = found.reduce(0) { $0 * 10 + Int(text[$1] & 0x0F) }
             if isDown {

@@ -10,7 +10,7 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
     /// The keyed hash.
     private let code: HMAC
     /// Names the key in front of its digests. Digests of two keys never match: without the id, a join of
-    /// tables by digests would lose rows, and nobody would see that the key was replaced.
+    /// tables by digests would lose rows, without a sign that the key was replaced.
     fileprivate let id: String
 
     /// Least length: that of a digest. Source: RFC 2104, section 3.

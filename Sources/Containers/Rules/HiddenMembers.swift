@@ -4,8 +4,8 @@ internal import Model
 /// The members that tags in force redact or hash, regardless of rules: they must be in no data layer and in
 /// no quarantined line, for which rules cannot be evaluated (DESIGN.md, "Data at rest").
 struct HiddenMembers {
-    /// Redacting and hashing, in the order of containers and tags, with all paths at which a member may be
-    /// before tags rename it.
+    /// Actions that redact or hash, in the order of containers and tags, with all paths that a member may
+    /// have before tags rename it.
     let actions: [(paths: [PathSteps], hiding: CompiledTag.Hiding)]
     /// Paths of the same members in a data layer; an empty path is the whole layer.
     let layerPaths: [PathSteps]
@@ -18,8 +18,8 @@ struct HiddenMembers {
     /// Which texts (lines that are not JSON) must not be sent. A pattern that searches a whole `message`
     /// finds the same in a text, so if all tags use such patterns, only pieces of lines are withheld.
     let withheldTexts: WithheldTexts
-    /// Whether the agent's memory of an app would have hidden members: those that tell its sessions and
-    /// processes apart, and the names of its events.
+    /// Whether the agent's memory of an app would contain hidden members: those that identify its sessions
+    /// and processes, and the names of its events.
     let memory: (sessions: Bool, names: Bool)
     /// Paths of members from which the agent copies nothing: the copy would be sent.
     let uncopied: Set<PathSteps>
@@ -60,7 +60,8 @@ struct HiddenMembers {
         layerPaths = Set(taken.flatMap { HiddenMembers.layerPaths($0) }).sorted {
             $0.names.count < $1.names.count
         }
-        // A pattern that searches the whole event also finds its match in the copy.
+        // A member that is hidden only because a pattern searches the whole event may be copied: the pattern
+        // searches the copy, too.
         uncopied = all.filter { taken.contains($0) || $0.names != [PathSteps.anyDepth] }
     }
 

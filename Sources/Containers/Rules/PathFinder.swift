@@ -45,7 +45,7 @@ struct PathFinder {
         self.takesName = takesName
         self.most = most
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }
-        _ = take(object: 0, path.start, isInside: false, isTop: true)
+        _ = visit(object: 0, path.start, isInside: false, isTop: true)
     }
 
     /// Walks over an object; returns the offset after it.
@@ -54,7 +54,7 @@ struct PathFinder {
     ///   - states: how far the path has been followed, as in `PathSteps`.
     ///   - isInside: whether the object is in a member that the path leads to.
     ///   - isTop: whether it is the event itself.
-    private mutating func take(object: Int, _ states: UInt64, isInside: Bool, isTop: Bool) -> Int {
+    private mutating func visit(object: Int, _ states: UInt64, isInside: Bool, isTop: Bool) -> Int {
         var walk = RawWalk(base, from: object, to: end)
         var last: Int?
         var hasKept = false
@@ -77,7 +77,7 @@ struct PathFinder {
             } else if !isKept, isInside || path.isAtEnd(next) {
                 isCut = meet(member, next, isID: isID, renaming?.member, &walk)
             } else if !isKept, next != 0, isNested(member.value.lowerBound) {
-                walk.goOn(at: take(nested: member.value.lowerBound, next, isInside: false))
+                walk.goOn(at: visit(nested: member.value.lowerBound, next, isInside: false))
             } else {
                 walk.skipValue()
             }
@@ -109,7 +109,7 @@ struct PathFinder {
             }
         case .rename(let name):
             walk.skipValue()
-            // Of equal names the last one counts.
+            // The last of equal names counts.
             guard member.name == renamed?.name else { return true }
             var quoted: [UInt8] = []
             name.withUnsafeBufferPointer { JSONString.append($0, to: &quoted) }
@@ -120,7 +120,7 @@ struct PathFinder {
                 return true
             }
             if isNested(member.value.lowerBound) {
-                walk.goOn(at: take(nested: member.value.lowerBound, states, isInside: true))
+                walk.goOn(at: visit(nested: member.value.lowerBound, states, isInside: true))
             } else {
                 walk.skipValue()
                 scrub(member.value.lowerBound..<walk.offset, scrubber, isID: isID)
@@ -146,16 +146,16 @@ struct PathFinder {
 
     /// Walks over an object or a list at any depth, which the events' pass has bounded; returns the offset
     /// after it.
-    private mutating func take(nested start: Int, _ states: UInt64, isInside: Bool) -> Int {
+    private mutating func visit(nested start: Int, _ states: UInt64, isInside: Bool) -> Int {
         guard base[start] == UInt8(ascii: "[") else {
-            return take(object: start, states, isInside: isInside, isTop: false)
+            return visit(object: start, states, isInside: isInside, isTop: false)
         }
         var position = start + 1
         while position < end, !edits.isOver {
             switch base[position] {
             case UInt8(ascii: "]"): return position + 1
             case UInt8(ascii: "{"), UInt8(ascii: "["):
-                position = take(nested: position, states, isInside: isInside)
+                position = visit(nested: position, states, isInside: isInside)
             case UInt8(ascii: ","), ...0x20: position += 1
             default:
                 let value = position..<max(RawWalk.valueEnd(base, position, end), position + 1)

@@ -118,10 +118,10 @@ struct PathSteps: Hashable {
         return (0...names.count).filter { states >> UInt64($0) & 1 == 1 }.map { with(Array(names[$0...])) }
     }
 
-    /// Whether the path leads to these names or above them.
+    /// Whether the path leads to these names, or to a member that contains them.
     func covers(_ other: [[UInt8]]) -> Bool { isAtEnd(other.reduce(start) { next($0, $1) }) }
 
-    /// Whether the path leads to these names, above or below them.
+    /// Whether the path leads to these names, to a member that contains them, or to one inside of them.
     func meets(_ other: [[UInt8]]) -> Bool { other.reduce(start) { next($0, $1) } != 0 }
 
     /// Whether a name of a path may be that of an event's property, which limits may cut.

@@ -90,7 +90,8 @@ enum SpelledText {
             default: return nil
             }
         case UInt8(ascii: "&")?:
-            // At most eight digits, so that not each `&#` makes the whole text be searched.
+            // The semicolon is searched in the next ten bytes only. Otherwise each `&#` would cost a search
+            // of the whole text.
             guard rest.first == UInt8(ascii: "#"), let end = rest.prefix(10).firstIndex(of: UInt8(ascii: ";"))
             else {
                 return nil

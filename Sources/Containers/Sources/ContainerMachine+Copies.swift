@@ -23,7 +23,7 @@ extension ContainerMachine {
             effects.append(.tell(.succeeded(.saved, version: copy.version, isNew: true)))
             let fresh = isFresh(container, at: moment)
             if fresh || options.opening != .preferFresh || isOpen {
-                take(container)
+                putInForce(container)
             }
             if fresh { return schedule(after: moment.wall - confirmed, moment, &random) }
         case .missing:
@@ -66,7 +66,7 @@ extension ContainerMachine {
         }
         switch result {
         case .copy(let copy, let tag) where published.isForOthers(copy, share: options.share):
-            if published.hold(copy.version, etag: tag) {
+            if published.noteWaiting(copy.version, etag: tag) {
                 effects.append(.tell(.heldBack(version: copy.version)))
             }
             confirmKnown(moment, &random)
@@ -77,7 +77,7 @@ extension ContainerMachine {
             unsaved = Unsaved(container: container, next: unsaved?.next)
             save()
             succeed(copy.version, isNew: isNew, moment, &random)
-            take(container)
+            putInForce(container)
         case .notModified:
             guard published.latest != nil, published.wantedTag != nil else {
                 return failFetch(.unknownError, "304 for a request without an ETag", moment, &random)
@@ -107,7 +107,7 @@ extension ContainerMachine {
             save()
         }
         succeed(known.copy.version, isNew: false, moment, &random)
-        take(known)
+        putInForce(known)
     }
 
     /// Saves the copy that is not saved yet.

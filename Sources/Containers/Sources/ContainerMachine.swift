@@ -256,7 +256,7 @@ public struct ContainerMachine: Sendable {
         case .standard(let copy):
             standard = copy
             if isOpen, held == nil || held?.source == .standard {
-                take(standardHeld)
+                putInForce(standardHeld)
             }
         case .preview(let copy, let time):
             draft = Draft(
@@ -299,7 +299,7 @@ public struct ContainerMachine: Sendable {
     }
 
     /// Puts a document in force; if opening is not over, by ending it.
-    mutating func take(_ container: HeldContainer?) {
+    mutating func putInForce(_ container: HeldContainer?) {
         guard isOpen else { return open(with: container) }
         let isOther = held?.copy != container?.copy || held?.source != container?.source
         held = container
@@ -325,7 +325,7 @@ public struct ContainerMachine: Sendable {
             published.forget()
             unsaved = nil
             effects.append(.tell(.expired(version: container.copy.version)))
-            take(standardHeld)
+            putInForce(standardHeld)
             fetchSoon(moment)
         }
         if let due = unsaved?.next, due <= moment.boot {

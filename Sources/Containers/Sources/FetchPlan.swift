@@ -9,16 +9,17 @@ struct FetchPlan: Sendable {
     private(set) var next: BootInstant?
     /// Failed fetches since the last good one.
     private(set) var failures = 0
-    /// Time of the last fetch without a person's request.
+    /// Time of the last scheduled fetch, which no person asked for.
     private var lastOwn: BootInstant?
-    /// Time of the last fetch because the network was back.
+    /// Time of the last fetch that a returning network route caused.
     private var lastReturn: BootInstant?
     /// Time before which the server wants no fetch.
     private var notBefore: BootInstant?
 
-    /// Begins a fetch, unless one is under way or the least pause is not over.
+    /// Begins a fetch, unless one is under way or the shortest pause is not over.
     ///
-    /// - Parameter isOwn: whether no person asked for it; then the least pause applies.
+    /// - Parameter isOwn: whether the fetch is scheduled, so that the shortest pause applies; false if a
+    ///   person asked for it.
     /// - Returns: whether to fetch.
     mutating func begin(at now: BootInstant, isOwn: Bool) -> Bool {
         guard !isFetching else { return false }
@@ -51,7 +52,10 @@ struct FetchPlan: Sendable {
     }
 
     /// The fetch has ended.
-    mutating func end() { isFetching = false }
+    mutating func end() {
+        assert(isFetching, "a fetch ends that did not begin")
+        isFetching = false
+    }
 
     /// The server wants no fetch for a time; it is spread by a quarter.
     mutating func delay(by wait: Duration, at now: BootInstant, _ random: inout some RandomNumberGenerator) {

@@ -11,13 +11,13 @@ struct PublishedCopies: Sendable {
     /// A published version that rolls out to machines before this one, and the ETag of its fetch. The ETag is
     /// used for the next fetch, so that the document is not transferred again and again.
     private(set) var waiting: (version: Int, etag: String?)?
-    /// Least version that is accepted; and of this version only the same bytes.
+    /// Lowest version that is accepted. A copy with this version must have the same bytes as the known one.
     private var least: Int?
 
     /// The ETag for the next fetch; nil for an unconditional one.
     var wantedTag: String? { waiting?.etag ?? etag }
 
-    /// Nothing older than a version is accepted from now on.
+    /// Sets the lowest version that is accepted from now on.
     mutating func raiseLeast(to version: Int) { least = max(least ?? version, version) }
 
     /// Notes the copy that was saved.
@@ -34,7 +34,7 @@ struct PublishedCopies: Sendable {
     }
 
     /// Notes a fetched copy that is not for this machine yet; returns whether it is another than before.
-    mutating func hold(_ version: Int, etag: String?) -> Bool {
+    mutating func noteWaiting(_ version: Int, etag: String?) -> Bool {
         defer { waiting = (version, etag) }
         return waiting?.version != version
     }

@@ -39,7 +39,7 @@ struct HTTPBodyReader {
 
     /// Moves the bytes of the body from the beginning of the input; true when the body is complete. Bytes
     /// after it belong to the next request.
-    mutating func take(from input: inout [UInt8]) throws(ControlRefusal) -> Bool {
+    mutating func read(from input: inout [UInt8]) throws(ControlRefusal) -> Bool {
         var place = 0
         defer { input.removeFirst(place) }
         while true {

@@ -34,7 +34,7 @@ extension HTTPServer {
         }
     }
 
-    /// Reads what has arrived, and processes it. While draining, it is dropped.
+    /// Reads the bytes that have arrived, and processes them. While the connection drains they are dropped.
     func receive(_ id: UInt) {
         guard let connection = connections[id] else { return }
         let wasIdle = connection.isIdle

@@ -92,10 +92,10 @@ package struct ServerFigures: Sendable {
 
 /// An HTTP/1.1 server on an event loop, without a thread of its own.
 ///
-/// It always accepts. If all places are taken, it cuts the connection with the weakest claim: of the user
-/// or address with the most connections, an idle one before a busy one, and the oldest first. So slow,
-/// silent or numerous clients do not delay a client that sends its request at once. Each request, answer
-/// and silence has a bound in time; one timer serves all of them, and none runs without connections.
+/// It always accepts. If the limit of connections is reached, it cuts the connection with the weakest claim:
+/// of the user or address with the most connections, an idle one before a busy one, and the oldest first. So
+/// slow, silent or numerous clients do not delay a client that sends its request at once. Each request,
+/// answer and silence has a bound in time; one timer serves all of them, and none runs without connections.
 package actor HTTPServer: LoopActor {
     /// Decides about a request by its headers and sender, before its body is read.
     package typealias Judge = @Sendable (HTTPRequestHead, PeerCredentials?) -> Reception

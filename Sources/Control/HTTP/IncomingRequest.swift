@@ -70,7 +70,7 @@ struct IncomingRequest {
     }
 
     /// Moves the bytes of the body from the input; true when the body is complete.
-    mutating func readBody() throws(ControlRefusal) -> Bool { try body?.take(from: &input) == true }
+    mutating func readBody() throws(ControlRefusal) -> Bool { try body?.read(from: &input) == true }
 
     /// Gives the complete body away.
     mutating func takeBody() -> [UInt8] {

@@ -339,8 +339,8 @@ extension DestinationMachine {
     /// lately.
     ///
     /// - Parameters:
-    ///   - batch: whose answer it was; how often that happened decides its own wait.
-    ///   - isPatient: whether the refusal may be one that passes.
+    ///   - batch: the batch that was refused. The number of its refusals decides how long it waits.
+    ///   - isPatient: whether the cause may be temporary.
     private mutating func becomeHeld(
         _ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, isPatient: Bool = true,
         at now: Moment

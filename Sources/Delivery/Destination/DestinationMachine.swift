@@ -110,8 +110,8 @@ struct DestinationMachine: Sendable {
         }
     }
 
-    /// New events arrived: a destination in doubt is offered them at once, or within 10 s if it counts as
-    /// held.
+    /// Brings the next attempt forward because new events arrived. A destination in doubt gets them at once,
+    /// or within 10 s if it counts as held.
     private mutating func offerNew(at now: Moment) {
         if blame.asksMore {
             turns.look(at: turns.lookAt ?? now.boot + Doubt.step)

@@ -48,9 +48,9 @@ extension DeliveryDriver {
     ///
     /// - Parameters:
     ///   - token: nil releases all tokens, lifts holds, closes breakers, resets retries and has credentials
-    ///     issued again, because a person says that all has recovered.
+    ///     issued again, because the command says that the cause is gone.
     ///   - destination: releases only what holds back this destination alone; nil releases everything.
-    /// - Returns: what that ended, by a snapshot that is at most 50 ms old.
+    /// - Returns: what the command ended, as of a snapshot that is at most 50 ms old.
     @discardableResult
     public func resume(
         token: String? = nil, destination: DestinationName? = nil

@@ -44,8 +44,6 @@ struct NetworkState: Sendable {
     ) {
         var again: BootInstant?
         var hasChanged = false
-        // A route that vanished is not reported, because nothing improves by it; its return, or another
-        // route, is.
         let current = findings.defaultRoutes
         // A route that vanished is not reported, because nothing improves by it. It is forgotten here, so
         // that its return, or another route, is reported.

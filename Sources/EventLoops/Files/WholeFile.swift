@@ -35,7 +35,7 @@ public enum WholeFile {
     }
 
     /// Whether no file can be created in a directory because its file system is read-only. It tries to
-    /// create one, because after an error ext4 reports itself as writable and refuses all the same
+    /// create one, because after an error ext4 reports itself as writable and refuses writes
     /// (`emergency_ro`). The file has no name (O_TMPFILE), so nothing is left behind.
     package static func isReadOnly(_ directory: String) -> Bool {
         // O_TMPFILE, a macro that Swift does not import.

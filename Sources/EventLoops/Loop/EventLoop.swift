@@ -336,7 +336,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
             let point = max(1, deadline.nanoseconds)
             // bounded: our own numbers, divided.
             specification.it_value.tv_sec = Int(point / 1_000_000_000)
-            // bounded: as above.
+            // bounded: a remainder below a second.
             specification.it_value.tv_nsec = Int(point % 1_000_000_000)
         }
         let result = timerfd_settime(timer.raw, Int32(TFD_TIMER_ABSTIME), &specification, nil)

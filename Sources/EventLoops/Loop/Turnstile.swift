@@ -12,8 +12,8 @@ public final class Turnstile {
 
     package init() {}
 
-    /// A place in the order, behind all tickets drawn before. Whoever draws a ticket must take its turn
-    /// and pass it on, or all later tickets wait forever.
+    /// A position in the order, after all tickets drawn before. The task that draws a ticket must take its
+    /// turn and pass it on, or all later tickets wait forever.
     public func drawTicket() -> Int {
         defer { drawn += 1 }
         return drawn
@@ -21,6 +21,7 @@ public final class Turnstile {
 
     /// Returns when all earlier tickets have passed on their turn.
     public func takeTurn(_ ticket: Int) async {
+        assert(ticket >= serving && ticket < drawn, "a ticket is used twice, or was not drawn")
         await withCheckedContinuation { continuation in
             if serving == ticket { return continuation.resume() }
             waiting[ticket] = { continuation.resume() }
@@ -29,6 +30,7 @@ public final class Turnstile {
 
     /// Ends the present turn and resumes the next ticket, if its holder waits already.
     package func passTurn() {
+        assert(serving < drawn, "a turn is passed on that nobody had")
         serving += 1
         waiting.removeValue(forKey: serving)?()
     }

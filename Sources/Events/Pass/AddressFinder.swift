@@ -5,37 +5,37 @@ internal import Model
 struct AddressFinder {
     /// Whether the settings name a member that holds an address.
     private(set) var isWanted = false
-    /// Whether the address does not travel.
+    /// Whether the address is removed from the event after the country was looked up.
     private(set) var isRemoved = false
-    /// Whether the properties of the last line have a member of that name.
+    /// Whether the properties of the last line have a member with the address's name.
     private(set) var isProperty = false
     /// Text of the address as offsets from the line's base; nil if the line has none.
-    private var place: Range<Int>?
+    private var textRange: Range<Int>?
     /// Look-up of a country by address; nil without a country database.
     var lookup: ((String) -> CountryCode?)?
 
-    /// Whether properties with the address's name are taken out of the last line.
+    /// Whether properties with the address's name were removed from the last line.
     @inline(__always) var removesProperty: Bool { isRemoved && isProperty }
 
-    /// Takes over the settings.
+    /// Applies settings, and forgets the last line.
     mutating func configure(_ options: EventOptions) {
         isWanted = !options.addressMember.isEmpty
         isRemoved = options.removesAddress
-        place = nil
+        textRange = nil
         isProperty = false
     }
 
     /// Finds the event's address: a string member of the event itself, otherwise of its properties; of
-    /// several properties the last one. Returns the member to take out if the settings say that the address
-    /// does not travel; a property is taken out by the caller.
+    /// several properties the last one. Returns the member to remove if the settings say that the address
+    /// is not sent; a property is removed by the caller.
     @inline(never)
     mutating func find(_ scanner: borrowing JSONScanner) -> Member? {
-        place = nil
+        textRange = nil
         isProperty = false
         var removed: Member?
         if scanner.has(.address) {
             let member = scanner.member(.address)
-            place = scanner.base[member.value] == .quote ? member.text : nil
+            textRange = scanner.base[member.value] == .quote ? member.text : nil
             guard isRemoved else { return nil }
             removed = member
         }
@@ -52,7 +52,7 @@ struct AddressFinder {
                 found = value.lowerBound + 1..<value.upperBound - 1
             }
         }
-        place = place ?? found
+        textRange = textRange ?? found
         return removed
     }
 
@@ -67,8 +67,8 @@ struct AddressFinder {
     /// than 64 bytes is not looked up: no address is that long.
     @inline(never)
     func country(_ scanner: borrowing JSONScanner) -> AddressCountry? {
-        guard let place, let lookup else { return nil }
-        let text = UnsafeBufferPointer(start: scanner.base + place.lowerBound, count: place.count)
+        guard let textRange, let lookup else { return nil }
+        let text = UnsafeBufferPointer(start: scanner.base + textRange.lowerBound, count: textRange.count)
         guard text.count <= 64, let country = lookup(String(decoding: text, as: UTF8.self)) else {
             return .unknown
         }

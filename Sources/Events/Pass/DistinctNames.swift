@@ -150,7 +150,7 @@ struct DistinctNames: ~Copyable {
         if (count + 1) * 2 > capacity {
             grow()
         }
-        place((hash, text.count, name.count))
+        put((hash, text.count, name.count))
         text.append(UnsafeRawBufferPointer(name))
         count += 1
         isChanged = true
@@ -164,12 +164,13 @@ struct DistinctNames: ~Copyable {
         capacity *= 2
         slots = .allocate(capacity: capacity)
         slots.initialize(repeating: (0, -1, 0), count: capacity)
-        for index in 0..<oldCapacity where old[index].start >= 0 { place(old[index]) }
+        for index in 0..<oldCapacity where old[index].start >= 0 { put(old[index]) }
         old.deallocate()
     }
 
     /// Puts an entry into the first free slot from its hash on.
-    private func place(_ slot: (hash: UInt64, start: Int, length: Int)) {
+    private func put(_ slot: (hash: UInt64, start: Int, length: Int)) {
+        assert((count + 1) * 2 <= capacity, "a table that is more than half full makes long searches")
         var index = Int(truncatingIfNeeded: slot.hash) & (capacity - 1)
         while slots[index].start >= 0 { index = (index + 1) & (capacity - 1) }
         slots[index] = slot

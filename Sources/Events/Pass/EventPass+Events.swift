@@ -293,7 +293,7 @@ extension EventPass {
         }
     }
 
-    /// Keeps a usable session id. `null` says that the event belongs to no session: the member is taken out,
+    /// Keeps a usable session id. `null` says that the event belongs to no session: the member is removed,
     /// and no session is added.
     @inline(__always)
     private mutating func ownSession(_ member: Member) {

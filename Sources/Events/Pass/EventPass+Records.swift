@@ -375,7 +375,8 @@ extension EventPass {
 
     // MARK: The address
 
-    /// Finds the address, and takes it out if it must not travel; from the properties the callers take it.
+    /// Finds the address and, if it must not be sent, removes its member. An address among the properties is
+    /// removed by the callers.
     @inline(never)
     mutating func findAddress() {
         if let member = address.find(lines.scanner) {

@@ -67,24 +67,24 @@ public struct EventPass: ~Copyable {
     var options: EventOptions
 
     // The source whose lines are read.
-    /// What holds for all of its lines.
+    /// Facts that hold for all lines of the block: their app, file and time.
     var block = BlockContext()
     /// Limits of its app.
     var limiter = LimitKeeper()
     /// Its sessions, and those of all other producers.
     var sessions = SessionFinder()
-    /// What its lines get.
+    /// Members that are added to each of its lines.
     var tails = AddedTails()
 
     // The line that was read last.
-    /// Its bytes, as the scanner has read them.
+    /// The scanned bytes of the last line.
     var lines: LineSource
-    /// How it will be written.
+    /// The changes with which the last line will be written.
     var draft = LineDraft()
-    /// Where it has an address.
+    /// Finds the address in the last line.
     var address = AddressFinder()
 
-    /// What is kept of each app.
+    /// The settings of each app, and the names that it uses.
     private var memory = PassMemory()
     /// Readers and writers of times, and the maker of ids.
     var tools = Tools()
@@ -174,7 +174,8 @@ public struct EventPass: ~Copyable {
     ///   - isShared: whether the lines come through the drop box that everybody may write to. Their events
     ///     are critical only if the app's settings say so.
     ///   - isBackfill: whether the lines are of old files. Nothing of them expires.
-    ///   - random: source of the seed for the hashes of names, so that nobody can choose names that collide.
+    ///   - random: source of the seed for the hashes of names, so that an attacker cannot choose names that
+    ///     collide.
     public mutating func source(
         app: String, isShared: Bool = false, isBackfill: Bool = false,
         using random: inout some RandomNumberGenerator
@@ -276,6 +277,7 @@ public struct EventPass: ~Copyable {
     /// - Returns: the verdict; its `next` is where the following line begins. If lines were joined to one
     ///   record, `next` is behind the last of the lines that follow each other.
     public mutating func read(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
+        assert(start < end && base[end - 1] == .lineFeed, "a block to scan does not end with a line feed")
         guard lines.isPlain else { return readOther(base, from: start, to: end) }
         let (next, isObject) = lines.scanner.scanLine(base, from: start, to: end)
         guard isObject else { return judge(lines.repair(base, start, next, end, &counts)) }
@@ -290,7 +292,7 @@ public struct EventPass: ~Copyable {
         guard case .joined(let next, let ahead) = reading else { return judge(reading) }
         let verdict = judge(next)
         if verdict.kind == .accepted || verdict.kind == .expired {
-            lines.wrapping.hold(ahead, of: start)
+            lines.wrapping.noteReadAhead(ahead, of: start)
             return verdict
         }
         guard let format = lines.wrapping.format else { return verdict }

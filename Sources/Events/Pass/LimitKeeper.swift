@@ -70,7 +70,7 @@ struct LimitKeeper {
         limits.nameLength.value == 0 || name.count <= limits.nameLength.value
     }
 
-    /// Number of bytes that the limit leaves of a name; nil for all of them.
+    /// Length in bytes to which the limit cuts a name; nil if the name is within the limit.
     func cutLength(ofName name: UnsafeBufferPointer<UInt8>) -> Int? {
         limits.nameLength.value > 0 ? JSONText.cut(name, toUnits: limits.nameLength.value) : nil
     }
@@ -100,7 +100,7 @@ struct LimitKeeper {
 
     // MARK: Consequences
 
-    /// Counts that an event is beyond a limit; nil if the event passes all the same. If the consequence is
+    /// Counts that an event is beyond a limit; nil if the event passes nevertheless. If the consequence is
     /// `cut`, nothing is counted: the caller cuts, and counts each cut by `noteCut`.
     static func pass(_ kind: LimitKind, _ limit: Limit, _ counts: inout EventCounts) -> Excess? {
         if limit.consequence == .cut { return nil }

@@ -9,7 +9,7 @@ struct Edit {
     var inserted = 0..<0
 }
 
-/// How the line that was read last will be written: what is taken out, replaced and added. Cleared by
+/// How the line that was read last will be written: what is removed, replaced and added. Cleared by
 /// `reset` for each line.
 struct LineDraft: ~Copyable {
     /// Members that `write` adds to the line.
@@ -139,7 +139,7 @@ struct LineDraft: ~Copyable {
             position = edit.to
         }
         out = LineDraft.copy(base, position, scanner.close, hasBreaks, to: out)
-        // If the last member was taken out, the comma before it is left. Additions bring their own comma, so
+        // If the last member was removed, the comma before it remains. Additions bring their own comma, so
         // this one would make the object invalid.
         while out > start, out[-1] <= .blank { out -= 1 }
         if !edits.isEmpty, out > start, out[-1] == .comma {

@@ -12,7 +12,8 @@ enum Reading {
     case joined(next: Int, ahead: [Int])
     /// No object: the line goes to the quarantine.
     case refused(Problem, next: Int)
-    /// White space, or a piece that was read before its turn.
+    /// A line without an event: white space, or a piece of a container's long line that was already joined to
+    /// an earlier piece.
     case blank(next: Int)
 }
 

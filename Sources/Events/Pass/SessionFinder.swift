@@ -3,7 +3,7 @@ internal import Glibc
 internal import Model
 
 /// Finds the session of each event of a block: which producer it is of, and whether that producer's session
-/// goes on, begins or was an earlier one.
+/// continues, begins or was an earlier one.
 ///
 /// It returns whether a session begins, and gives the session's id to the tail. `Sessions` decides and
 /// remembers; this type knows the source's lines, so that the usual event needs no look-up.
@@ -186,7 +186,7 @@ struct SessionFinder: ~Copyable {
     private mutating func begin(
         _ key: String, at time: Int64, id: [UInt8], _ counts: inout EventCounts, _ tails: inout AddedTails
     ) {
-        let place = sessions.place(of: key, app: source.app)
+        let place = sessions.slotIndex(of: key, app: source.app)
         sessions.begin(place, at: time, id: id, now: source.now)
         counts.sessions["manual", default: 0] += 1
         startPlace = place
@@ -240,12 +240,12 @@ struct SessionFinder: ~Copyable {
             if let key = processKey(scanner) {
                 processText.removeAll()
                 processText.append(text)
-                processPlace = sessions.place(of: key, app: source.app)
+                processPlace = sessions.slotIndex(of: key, app: source.app)
                 return processPlace
             }
         }
         if place < 0 {
-            place = sessions.place(of: source.key, app: source.app)
+            place = sessions.slotIndex(of: source.key, app: source.app)
         }
         return place
     }

@@ -124,7 +124,7 @@ struct Sessions: ~Copyable {
 
     /// Place of a producer. A new producer gets a free slot, or the one of another producer, which starts
     /// again with its next event.
-    mutating func place(of key: String, app: String) -> Int {
+    mutating func slotIndex(of key: String, app: String) -> Int {
         if let known = places[key] { return known }
         if slots == Sessions.unused {
             slots = Sessions.room()
@@ -355,7 +355,7 @@ struct Sessions: ~Copyable {
             index += length
         }
         guard let current = sessions.first else { return }
-        let place = place(of: key, app: app)
+        let place = slotIndex(of: key, app: app)
         slots[place].start = current.start
         slots[place].last = current.last
         slots[place].serial = current.serial

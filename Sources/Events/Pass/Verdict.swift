@@ -75,9 +75,9 @@ public enum Oddity: String, Sendable, CaseIterable {
     /// An event that called itself critical although its app may not send critical events.
     case criticalDenied = "critical_denied"
     /// A time that cannot be read. A `timestamp` stays in the event, which counts from its observation; an
-    /// `observed_at` is taken out.
+    /// `observed_at` is removed.
     case unreadableTime = "unreadable_time"
-    /// A country that ISO 3166-1 does not have; the member is taken out.
+    /// A country that ISO 3166-1 does not have; the member is removed.
     case unknownCountry = "unknown_country"
     /// An address for which the database has no country.
     case unknownAddress = "unknown_address"

@@ -44,7 +44,7 @@ struct Wrapping {
         starts = []
     }
 
-    /// Whether the line at this offset was read before its turn.
+    /// Whether the line at this offset was read early, joined to an earlier piece.
     func holds(_ line: Int) -> Bool { starts.contains(line) }
 
     /// Whether the line at this offset, which is next in order, was read before. It is then forgotten.
@@ -58,7 +58,7 @@ struct Wrapping {
     func mayHold(upTo end: Int, of record: Int) -> Bool { end - (holdsLines ? start : record) <= mostAhead }
 
     /// Notes lines that were read with the record that begins at `record`.
-    mutating func hold(_ lines: [Int], of record: Int) {
+    mutating func noteReadAhead(_ lines: [Int], of record: Int) {
         if !holdsLines {
             start = record
         }

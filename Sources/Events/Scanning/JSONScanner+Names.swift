@@ -19,10 +19,10 @@ extension JSONScanner {
         let entry = known.entry(of: word, last, length)
         guard entry.pointee.word == word, entry.pointee.last == last, entry.pointee.length == length else {
             guard !known.late.isEmpty else { return -1 }
-            return known.late.place(of: UnsafeBufferPointer(start: key, count: length), word, last)
+            return known.late.slot(of: UnsafeBufferPointer(start: key, count: length), word, last)
         }
         return length <= 16
-            ? entry.pointee.place : known.place(of: UnsafeBufferPointer(start: key, count: length))
+            ? entry.pointee.place : known.slot(of: UnsafeBufferPointer(start: key, count: length))
     }
 
     /// Whether the name is that of the address.
@@ -40,7 +40,7 @@ extension JSONScanner {
         let name = JSONString.decoded(UnsafeBufferPointer(start: key, count: length))
         if !addressName.isEmpty, name == addressName { return MemberName.address.rawValue }
         guard !name.isEmpty else { return -1 }
-        return name.withUnsafeBufferPointer { known.place(of: $0) }
+        return name.withUnsafeBufferPointer { known.slot(of: $0) }
     }
 
     /// Up to eight bytes as a little-endian number; missing bytes are zero.
@@ -112,7 +112,7 @@ struct KnownNames: ~Copyable {
         late = LateNames(names, from: KnownNames.most)
         for (place, text) in names.prefix(KnownNames.most).enumerated() where !text.isEmpty {
             let entry = Entry(text, place: place)
-            // Names that differ only between these bytes share an entry; `place(of:)` then compares all
+            // Names that differ only between these bytes share an entry; `slot(of:)` then compares all
             // bytes.
             let isKnown = entries.contains {
                 ($0.word, $0.last, $0.length) == (entry.word, entry.last, entry.length)
@@ -154,13 +154,13 @@ struct KnownNames: ~Copyable {
     }
 
     /// The slot of a name of any length, compared byte by byte; -1 for an unknown name.
-    func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
+    func slot(of name: UnsafeBufferPointer<UInt8>) -> Int {
         let early = names.prefix(KnownNames.most).firstIndex {
             $0.count == name.count && !$0.isEmpty && name.elementsEqual($0)
         }
         if let early { return early }
         let entry = Entry(name, place: 0)
-        return late.place(of: name, entry.word, entry.last)
+        return late.slot(of: name, entry.word, entry.last)
     }
 
     /// Index of the entry: the high bits of the product, because the low bits depend on the low bytes only.

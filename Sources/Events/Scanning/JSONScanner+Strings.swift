@@ -21,7 +21,7 @@ extension JSONScanner {
             return true
         }
         var hasEscapes = false
-        guard let end = rest(place, &hasEscapes) else { return false }
+        guard let end = finishString(place, &hasEscapes) else { return false }
         if hasEscapes {
             isEscaped = true
         }
@@ -33,7 +33,7 @@ extension JSONScanner {
     /// bytes are left for the fast loop. Tries the fast check once, and otherwise goes character by
     /// character: so no text can make it start over and over.
     @inline(never)
-    private mutating func rest(_ start: Pointer, _ isEscaped: inout Bool) -> Pointer? {
+    private mutating func finishString(_ start: Pointer, _ isEscaped: inout Bool) -> Pointer? {
         if let quote = cscan_text(start, runEnd, &isEscaped) { return quote + 1 }
         var p = start
         return carefully(&p, &isEscaped) ? p : nil

@@ -43,7 +43,7 @@ struct JSONScanner: ~Copyable {
 
     // MARK: What was found
 
-    /// Members that were found, by slot. An entry is of this line only if `has(slot:)` says so.
+    /// Members that were found, by slot. An entry belongs to this line only if `has(slot:)` is true.
     private(set) var members: UnsafeMutablePointer<Member>
     /// A bit for each of the first 63 slots, and one bit for all slots behind them.
     var present: UInt64 = 0

@@ -37,7 +37,7 @@ struct LateNames: ~Copyable {
     ///   - word: first eight bytes of the name, as `KnownNames.Entry.word` has them.
     ///   - last: its last eight bytes, as `KnownNames.Entry.last` has them.
     @inline(never)
-    func place(of name: UnsafeBufferPointer<UInt8>, _ word: UInt64, _ last: UInt64) -> Int {
+    func slot(of name: UnsafeBufferPointer<UInt8>, _ word: UInt64, _ last: UInt64) -> Int {
         guard !isEmpty else { return -1 }
         var index = LateNames.hash(word, last, name.count) & mask
         while entries[index].place >= 0 {

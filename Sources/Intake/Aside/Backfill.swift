@@ -32,7 +32,7 @@ package actor Backfill: LoopActor {
         }
     }
 
-    /// Most files that are remembered. Beyond it, the file that was taken up longest ago is forgotten, and
+    /// Most files that are remembered. Beyond it, the file that was begun longest ago is forgotten, and
     /// could be sent a second time.
     static let mostFiles = 4096
     /// Time between two looks at an obstacle, and most looks: a piece waits for about a second, then the
@@ -47,7 +47,7 @@ package actor Backfill: LoopActor {
     private let figures: IntakeFigures
     /// Gives the settings that are in force.
     private let options: @Sendable () async -> Options
-    /// Place up to which each file was taken, by the file's key.
+    /// Place up to which each file was read, by the file's key.
     private var places: [String: Place] = [:]
     private let rules: IntakeRules?
     /// Calls of functions that tags of old events ask for.
@@ -55,7 +55,7 @@ package actor Backfill: LoopActor {
     /// The intake; made for the first piece.
     private var intake: Intake?
     /// Lets one piece in at a time.
-    private let turn = Turnstile()
+    private let turnstile = Turnstile()
     private var isStopping = false
 
     /// Place in a file, opaque to the agent, with the time at which it was stored.
@@ -102,7 +102,7 @@ package actor Backfill: LoopActor {
     /// Refuses further pieces: the agent stops.
     package func stop() { isStopping = true }
 
-    /// What the sender needs to know of a file: the place up to which it was taken (nil if nothing was), the
+    /// What the sender needs to know of a file: the place up to which it was read (nil if nothing was), the
     /// most bytes of lines in the next piece (a single event may be larger), the most bytes of an event,
     /// the format in which the app's lines are wrapped, and the encoding of its files.
     package func state(
@@ -122,9 +122,9 @@ package actor Backfill: LoopActor {
 
     /// Takes a piece and its place, durably and together, or nothing of it. Returns what became of its lines.
     package func take(_ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
-        let ticket = turn.drawTicket()
-        await turn.takeTurn(ticket)
-        defer { turn.passTurn() }
+        let ticket = turnstile.drawTicket()
+        await turnstile.takeTurn(ticket)
+        defer { turnstile.passTurn() }
         let options = await options()
         guard options.intake.isCollecting else {
             throw IntakeError(.disabled, "collection is disabled; run `spoolship enable`")
@@ -232,9 +232,8 @@ package actor Backfill: LoopActor {
         let taken = await intake.takeAside(content.bytes[...], from: source, at: content.offset)
         let commit = intake.takeCommit()
         guard taken < content.bytes.count else { return commit }
-        // The piece was not taken completely, and nothing of it is stored. Either an event wants a commit of
-        // its own, although a piece is cut smaller than that, or the document that must rule it has gone
-        // meanwhile.
+        // The intake stopped within the piece, so nothing of the piece is stored. Either an event is so large
+        // that it needs a commit of its own, or the required document of a container is gone.
         calls.forget(calls.takeNew())
         try await waitForDocument(of: piece.app)
         if case .document = intake.obstacle {

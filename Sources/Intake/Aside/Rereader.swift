@@ -25,7 +25,7 @@ package actor Rereader: LoopActor {
     /// Makes of them the settings for lines of files that are read in place, and of journals.
     private let ofPlaces: @Sendable (IntakeSettings) async -> IntakeSettings
     /// Lets one reading in at a time, and one command.
-    private let turn = Turnstile()
+    private let turnstile = Turnstile()
     private let commandTurn = Turnstile()
 
     /// A reader of quarantined lines.
@@ -166,9 +166,9 @@ package actor Rereader: LoopActor {
     private func read(
         _ records: [QuarantineRecord], mark: (inout Commit, [Int]) -> Void
     ) async throws(IntakeError) -> Int {
-        let ticket = turn.drawTicket()
-        await turn.takeTurn(ticket)
-        defer { turn.passTurn() }
+        let ticket = turnstile.drawTicket()
+        await turnstile.takeTurn(ticket)
+        defer { turnstile.passTurn() }
         var settings = await settings()
         settings.events.session.mode = .off
         let settingsOfPlaces = await ofPlaces(settings)

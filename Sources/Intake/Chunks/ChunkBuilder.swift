@@ -41,7 +41,7 @@ struct ChunkBuilder {
         use(settings)
     }
 
-    /// Takes over changed settings. What was taken before is closed under the old ones, or discarded and
+    /// Applies changed settings. Lines read before are closed under the old ones, or discarded and
     /// counted if the new ones end collection.
     mutating func configure(_ settings: IntakeSettings) {
         closeAll()
@@ -59,7 +59,7 @@ struct ChunkBuilder {
         open = routes.map { _ in openChunks() }
     }
 
-    /// Discards and counts what was taken and not committed: collection was disabled.
+    /// Discards and counts the lines that were read and not committed, because collection was disabled.
     private mutating func discardChunks() {
         for chunk in pending.chunks {
             count(
@@ -100,7 +100,7 @@ struct ChunkBuilder {
         for (index, chunks) in open.enumerated() {
             for chunk in chunks {
                 if chunk.isEmpty {
-                    chunk.rest()
+                    chunk.releaseMemory()
                 } else {
                     close(chunk, routes[index], isFull: false)
                 }
@@ -136,14 +136,14 @@ struct ChunkBuilder {
     /// Index of the route to the destinations that a tag has named; nil if none of them is configured.
     ///
     /// - Parameter standard: index of the configured route.
-    mutating func place(of names: [String], else standard: Int) -> Int? {
+    mutating func routeIndex(of names: [String], else standard: Int) -> Int? {
         let way = ShippedWay(names: names, standard: standard)
-        let known = shipped[way] ?? findPlace(of: way)
+        let known = shipped[way] ?? findRoute(of: way)
         return known < 0 ? nil : known
     }
 
     /// Finds or adds the route; -1 if none of its destinations is configured.
-    private mutating func findPlace(of way: ShippedWay) -> Int {
+    private mutating func findRoute(of way: ShippedWay) -> Int {
         var route = table.route(to: way.names)
         route.deadlines = routes[way.standard].deadlines
         var place = routes.firstIndex(of: route) ?? routes.count
@@ -192,7 +192,7 @@ struct ChunkBuilder {
     }
 
     /// Takes a record for the quarantine whose content may be kept as it is.
-    mutating func keep(_ record: QuarantineRecord) {
+    mutating func quarantine(_ record: QuarantineRecord) {
         countRead()
         pending.quarantined.append(record)
         pendingBytes +=
@@ -203,6 +203,7 @@ struct ChunkBuilder {
     /// Closes the open chunks and ends the commit.
     mutating func takeCommit() -> Commit {
         closeAll()
+        assert(open.allSatisfy { $0.allSatisfy(\.isEmpty) }, "a line would be durable after its checkpoint")
         defer {
             pending = Commit()
             pendingBytes = 0

@@ -82,6 +82,7 @@ final class OpenChunk {
     /// If it has enough for a batch, it is compressed here, once, and sent as it is stored. A small one is
     /// stored uncompressed: it will be compressed together with its neighbours when their batch is formed.
     func close(for route: Route, isFull: Bool, with compressors: Compressors) throws(FrameError) -> NewChunk {
+        assert(events > 0 && lines.bytes.last == UInt8(ascii: "\n"), "a chunk without whole lines is closed")
         let bytes = lines.count
         let isBatch = isFull || events >= route.batchFrom
         let compression = isBatch || bytes >= route.chunks.packedFrom ? route.compression : .none
@@ -91,6 +92,10 @@ final class OpenChunk {
             eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
             isFull: isBatch, otherBatches: route.otherBatches, deadlines: route.deadlines)
         endSource()
+        assert(
+            origins.reduce(0) { $0 + $1.offsets.count } == events
+                && origins.reduce(0) { $0 + $1.bytes } == bytes,
+            "an event of a chunk has no file, or two")
         chunk.origins = origins
         origins = []
         sourceBegin = 0
@@ -109,7 +114,7 @@ extension OpenChunk {
     private static let keptOfOneApp = 8 << 10
 
     /// Gives memory back after a commit without lines for this chunk: there may be many of them.
-    func rest() { lines.removeAll(keepingCapacity: min(mostKept, OpenChunk.keptBytes)) }
+    func releaseMemory() { lines.removeAll(keepingCapacity: min(mostKept, OpenChunk.keptBytes)) }
 }
 
 /// Largest size of a chunk.

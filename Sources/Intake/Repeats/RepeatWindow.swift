@@ -146,6 +146,7 @@ package final class RepeatWindow: @unchecked Sendable {
     func takeMemory(into memory: inout [String: [UInt8]?], storesKey: Bool) {
         for name in removed { memory.updateValue(nil, forKey: name) }
         removed = []
+        assertWhole()
         if storesKey, let key {
             memory.updateValue(RepeatBlock.bytes(of: [key.0, key.1]), forKey: RepeatWindow.keyName)
         }
@@ -187,7 +188,15 @@ package final class RepeatWindow: @unchecked Sendable {
         }
         for block in blocks { known.formUnion(block.hashes) }
         configure(settings)
+        assertWhole()
         publish()
+    }
+
+    /// Checks before a commit and after a restore that each known id is in a block and that no number of a
+    /// block will be given again. Otherwise an id would never be forgotten, or a row would replace another.
+    private func assertWhole() {
+        assert(blocks.allSatisfy { !$0.isForgotten && $0.number < nextNumber }, "a block is forgotten or new")
+        assert(known.count <= blocks.reduce(0) { $0 + $1.hashes.count }, "a known id is in no block")
     }
 }
 

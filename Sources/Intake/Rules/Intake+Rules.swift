@@ -48,7 +48,7 @@ extension Intake {
     ///   - place: index of the configured route.
     ///   - offset: offset of the line in its file.
     /// - Returns: false if the event must be offered again, with `obstacle` set.
-    func take(
+    func applyRules(
         _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
         at now: Timestamp
     ) -> Bool {
@@ -76,7 +76,7 @@ extension Intake {
         let priority = isBackfill ? .normal : rules.engine.priority
         var place = place
         if let named = rules.engine.destinations {
-            if let found = chunks.place(of: named, else: place) {
+            if let found = chunks.routeIndex(of: named, else: place) {
                 place = found
             } else {
                 rules.engine.note(.unknownDestination)

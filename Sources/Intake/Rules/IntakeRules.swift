@@ -17,7 +17,7 @@ package final class IntakeRules: @unchecked Sendable {
     private let inForce: ContainersInForce
     /// Where the counts are published.
     private let figures: IntakeFigures?
-    /// Number of the last publication that was taken over.
+    /// Number of the last publication that is in force here.
     private var seen = 0
     /// Containers without which events must not be read.
     private var awaited: [AwaitedContainer] = []

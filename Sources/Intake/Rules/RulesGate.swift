@@ -11,8 +11,8 @@ struct RulesGate {
         case question
         /// Calls of functions that tags asked for: too many of the app wait.
         case fullCalls
-        /// A document of a container that must rule events of this app: without it, nothing says what to
-        /// hide.
+        /// The document of a container that is required for this app: without it, it is unknown what must be
+        /// hidden.
         case document
     }
 

@@ -39,7 +39,7 @@ final class TagCalls {
     ///   - name: name of an intake beside the spool's, for its row; nil for the spool's. The others have
     ///     fewer calls, because they wait at the same functions.
     ///   - most: most calls that may wait, half of them of one app. While an app has more, none of its events
-    ///     that may call is read. A piece of an old file is taken as a whole, however many calls it asks for.
+    ///     that may call is read. A piece of an old file is read as a whole, however many calls it causes.
     init(_ functions: (any FunctionCaller)?, aside name: String?, most: Int? = nil) {
         self.functions = functions
         self.most = most ?? (name == nil ? 512 : 64)

@@ -32,9 +32,9 @@ package struct Holdings: Sendable {
 
     package func count(of holder: String) -> Int { counts[holder, default: 0] }
 
-    /// Takes one of `most` entries. If all are taken, the holder with the most gives one up, provided
+    /// Takes one of `most` entries. If all are in use, the holder with the most loses one, provided
     /// that `holder` still has fewer afterwards.
-    package mutating func take(for holder: String, of most: Int) -> Room {
+    package mutating func reserve(for holder: String, of most: Int) -> Room {
         var room = Room.free
         if total >= most {
             guard let (giver, count) = counts.max(by: { $0.value < $1.value }),

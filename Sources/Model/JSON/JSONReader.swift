@@ -36,30 +36,30 @@ struct JSONReader {
     /// Called for each number with its spelling and value.
     let number: ((ArraySlice<UInt8>, JSONValue) -> Void)?
     /// Index of the next byte.
-    fileprivate var place = 0
+    fileprivate var offset = 0
 
     /// A value with nothing but white space around it.
     mutating func readText() throws(JSONError) -> JSONValue {
         let value = try readValue(depth: 0)
         skipSpace()
-        guard place == bytes.count else { throw error("expected the end") }
+        guard offset == bytes.count else { throw error("expected the end") }
         return value
     }
 
-    private func error(_ message: String) -> JSONError { JSONError(offset: place, message: message) }
+    private func error(_ message: String) -> JSONError { JSONError(offset: offset, message: message) }
 
     /// The next byte; nil at the end.
-    private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+    private var next: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
     private mutating func skipSpace() {
-        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { place += 1 }
+        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { offset += 1 }
     }
 
     /// Consumes a character after white space; false if another one is there.
-    private mutating func take(_ character: Unicode.Scalar) -> Bool {
+    private mutating func consume(_ character: Unicode.Scalar) -> Bool {
         skipSpace()
         guard next == UInt8(ascii: character) else { return false }
-        place += 1
+        offset += 1
         return true
     }
 
@@ -80,79 +80,79 @@ struct JSONReader {
     /// A literal: true, false or null.
     private mutating func readWord(_ word: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
         let text = "\(word)".utf8
-        guard bytes[place...].starts(with: text) else { throw error("expected a value") }
-        place += text.count
+        guard bytes[offset...].starts(with: text) else { throw error("expected a value") }
+        offset += text.count
         return value
     }
 
     private mutating func readObject(depth: Int) throws(JSONError) -> JSONValue {
-        place += 1
+        offset += 1
         var members: [JSONValue.Member] = []
-        if take("}") { return .object(members) }
+        if consume("}") { return .object(members) }
         repeat {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw error("expected a key") }
             let key = try readString()
-            guard take(":") else { throw error("expected a colon") }
+            guard consume(":") else { throw error("expected a colon") }
             members.append(JSONValue.Member(key, try readValue(depth: depth + 1)))
-        } while take(",")
-        guard take("}") else { throw error("expected a comma or the object's end") }
+        } while consume(",")
+        guard consume("}") else { throw error("expected a comma or the object's end") }
         return .object(members)
     }
 
     private mutating func readArray(depth: Int) throws(JSONError) -> JSONValue {
-        place += 1
+        offset += 1
         var elements: [JSONValue] = []
-        if take("]") { return .array(elements) }
-        repeat { elements.append(try readValue(depth: depth + 1)) } while take(",")
-        guard take("]") else { throw error("expected a comma or the array's end") }
+        if consume("]") { return .array(elements) }
+        repeat { elements.append(try readValue(depth: depth + 1)) } while consume(",")
+        guard consume("]") else { throw error("expected a comma or the array's end") }
         return .array(elements)
     }
 
     /// A number: an integer if it has neither fraction nor exponent and fits, otherwise a double.
     private mutating func readNumber() throws(JSONError) -> JSONValue {
-        let start = place
+        let start = offset
         var isWhole = true
         if next == UInt8(ascii: "-") {
-            place += 1
+            offset += 1
         }
         if next == UInt8(ascii: "0") {
-            place += 1
+            offset += 1
         } else {
             try skipDigits("expected a value")
         }
         if next == UInt8(ascii: ".") {
             isWhole = false
-            place += 1
+            offset += 1
             try skipDigits("expected a digit")
         }
         if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
             isWhole = false
-            place += 1
+            offset += 1
             if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") {
-                place += 1
+                offset += 1
             }
             try skipDigits("expected a digit")
         }
-        let text = String(decoding: bytes[start..<place], as: UTF8.self)
+        let text = String(decoding: bytes[start..<offset], as: UTF8.self)
         let whole = isWhole ? Int(text).map(JSONValue.integer) : nil
         guard let value = whole ?? Double(text).flatMap({ $0.isFinite ? .double($0) : nil }) else {
             throw error("the number is too large")
         }
-        number?(bytes[start..<place], value)
+        number?(bytes[start..<offset], value)
         return value
     }
 
     private mutating func skipDigits(_ message: String) throws(JSONError) {
-        let start = place
-        while let byte = next, byte >= 0x30, byte <= 0x39 { place += 1 }
-        guard place > start else { throw error(message) }
+        let start = offset
+        while let byte = next, byte >= 0x30, byte <= 0x39 { offset += 1 }
+        guard offset > start else { throw error(message) }
     }
 
     /// A string. It is copied as it is unless it has escapes.
     private mutating func readString() throws(JSONError) -> String {
-        place += 1
-        let start = place
+        offset += 1
+        let start = offset
         var hasEscapes = false
         while let byte = next, byte != UInt8(ascii: "\"") {
             guard byte >= 0x20 else { throw error("a control character in a string") }
@@ -160,12 +160,12 @@ struct JSONReader {
                 hasEscapes = true
                 try skipEscape()
             } else {
-                place += 1
+                offset += 1
             }
         }
         guard next != nil else { throw error("expected the string's end") }
-        let text = bytes[start..<place]
-        place += 1
+        let text = bytes[start..<offset]
+        offset += 1
         guard hasEscapes else { return String(decoding: text, as: UTF8.self) }
         return String(decoding: text.withUnsafeBufferPointer { JSONString.decoded($0) }, as: UTF8.self)
     }
@@ -173,21 +173,21 @@ struct JSONReader {
     /// Skips an escape, or the two escapes of a surrogate pair. Half a pair is an error: it has no
     /// UTF-8.
     private mutating func skipEscape() throws(JSONError) {
-        guard place + 1 < bytes.count, bytes[place + 1] == UInt8(ascii: "u") else {
-            guard place + 1 < bytes.count, JSONString.meaning(of: bytes[place + 1]) != nil else {
+        guard offset + 1 < bytes.count, bytes[offset + 1] == UInt8(ascii: "u") else {
+            guard offset + 1 < bytes.count, JSONString.meaning(of: bytes[offset + 1]) != nil else {
                 throw error("no such escape")
             }
-            return place += 2
+            return offset += 2
         }
         guard let unit = unit() else { throw error("expected four hexadecimal digits") }
-        place += 6
+        offset += 6
         guard unit & 0xF800 == 0xD800 else { return }
         guard unit < 0xDC00, let low = self.unit(), low & 0xFC00 == 0xDC00 else {
             throw error("half a surrogate pair")
         }
-        place += 6
+        offset += 6
     }
 
     /// The code unit of a `\u` escape at the present position.
-    private func unit() -> UInt32? { bytes.withUnsafeBufferPointer { JSONString.unit($0, place) } }
+    private func unit() -> UInt32? { bytes.withUnsafeBufferPointer { JSONString.unit($0, offset) } }
 }

@@ -14,7 +14,7 @@ public enum SeverityLevel: String, Sendable, CaseIterable {
 
 /// What a severity means that is a bare number.
 public enum SeverityScale: String, Sendable, CaseIterable {
-    /// By value: 10 to 69 as in pino and bunyan, 100 to 600 as in monolog, 0 to 7 as in syslog under
+    /// Judged by value: 10 to 69 as in pino and bunyan, 100 to 600 as in monolog, 0 to 7 as in syslog under
     /// `PRIORITY`, 1 to 24 as in OpenTelemetry under `severity`. Other numbers mean nothing.
     case auto
     /// 0 (emergency) to 7 (debug).

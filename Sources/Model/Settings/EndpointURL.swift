@@ -16,7 +16,7 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
     /// Parses a URL. Nil if it has no scheme or host, is longer than 2,048 bytes, or contains blanks,
     /// control characters or bytes beyond ASCII.
     ///
-    /// Source: RFC 3986, section 3; only the authority is taken apart.
+    /// Source: RFC 3986, section 3; only the authority is parsed further.
     public init?(_ text: String) {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 < 0x80 }),
             let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://")

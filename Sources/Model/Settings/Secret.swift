@@ -21,11 +21,12 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflect
 
 /// Where a secret is kept.
 public enum SecretSource: Sendable, Hashable {
+    /// The secret itself, written in the configuration.
     case inline(Secret)
     /// The whole content of a file; a line feed at its end is not part of the secret.
     case file(String)
-    /// Under this name in the directory that systemd passes as `$CREDENTIALS_DIRECTORY`
-    /// (systemd.exec(5), LoadCredential=).
+    /// A systemd credential: the file of this name in `$CREDENTIALS_DIRECTORY` (systemd.exec(5),
+    /// LoadCredential=).
     case credential(String)
 }
 

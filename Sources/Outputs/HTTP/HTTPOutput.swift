@@ -121,8 +121,8 @@ package actor HTTPOutput: MeasuredOutput {
         return changes.areAny
     }
 
-    /// The next attempt asks the token service again, also within a token's first minute, in which a refused
-    /// one is otherwise kept.
+    /// Drops credentials that a service has issued, so that the next attempt asks the service again.
+    /// Otherwise a refused token is used again within the first minute after it was issued.
     package func dropIssuedCredentials() async { authorizer?.dropIssued() }
 
     /// Sends a batch as several requests, one after the other, until one fails.

@@ -221,7 +221,7 @@ package actor S3Output: MeasuredOutput {
         return options.url + parts.map { String($0).percentEncoded }.joined(separator: "/")
     }
 
-    /// A request that reads.
+    /// A GET request, for questions about a bucket or an object.
     private func question(_ url: String, _ headers: String...) -> HTTPRequest {
         HTTPRequest(method: .get, url: url, headers: headers, answerLimit: S3Output.answerLimit)
     }

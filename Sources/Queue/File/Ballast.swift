@@ -25,16 +25,16 @@ struct Ballast {
             return
         }
         // bounded: the bytes of a file system.
-        let room = Int(disk.f_bavail) * Int(disk.f_frsize) + Ballast.held(path)
+        let room = Int(disk.f_bavail) * Int(disk.f_frsize) + Ballast.bytesOnDisk(path)
         size = max(Ballast.least, min(most, room / 2))
     }
 
     /// Whether the file has its full size on disk.
-    var isWhole: Bool { Ballast.held(path) >= size }
+    var isWhole: Bool { Ballast.bytesOnDisk(path) >= size }
 
     /// Bytes that the file occupies. A sparse file has a size and no blocks, so the lesser figure
     /// counts.
-    private static func held(_ path: String) -> Int {
+    private static func bytesOnDisk(_ path: String) -> Int {
         var information = stat()
         guard stat(path, &information) == 0 else { return 0 }
         // bounded: a file of our own; the sizes are compared only.

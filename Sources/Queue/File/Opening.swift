@@ -105,7 +105,7 @@ struct Opening {
 extension Figures {
     /// Adds a destination's row and its two lanes.
     mutating func add(_ name: DestinationName, to tables: borrowing TableWriter) throws(QueueError) {
-        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id").take(
+        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id").with(
             name.text)
         guard let id = try insert.all({ Int64($0.integer(0)) }).first else {
             throw QueueError(.io, "the database gave no id for destination \(name)")

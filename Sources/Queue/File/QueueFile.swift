@@ -159,13 +159,13 @@ final class QueueFile {
     /// The destination for which events of a chunk were stored, by the destination that is to get them or got
     /// them: the two differ if events were moved. Empty if unknown.
     func origins(of chunk: Int64) throws(QueueError) -> [Int64: Int64] {
-        try statement("SELECT wanted_by FROM chunk WHERE id = ?").take(chunk).first { $0.origins(0) } ?? [:]
+        try statement("SELECT wanted_by FROM chunk WHERE id = ?").with(chunk).first { $0.origins(0) } ?? [:]
     }
 
     /// Whether a destination still waits for any event of a chunk.
     func waits(_ lane: LaneKey, for chunk: Int64) throws(QueueError) -> Bool {
         let statement = findDeliveryStatement
-        statement.take(lane.destination, lane.priority, chunk)
+        statement.with(lane.destination, lane.priority, chunk)
         defer { statement.reset() }
         return try statement.step()
     }
@@ -179,7 +179,7 @@ final class QueueFile {
         throws(QueueError)
     {
         let statement = walkStatement
-        statement.take(lane.destination, lane.priority, chunk)
+        statement.with(lane.destination, lane.priority, chunk)
         defer { statement.reset() }
         var end = (chunk: Int64.min, event: 0)
         while try statement.step() {
@@ -196,7 +196,7 @@ final class QueueFile {
         let statement = try statement(
             "SELECT \(DeliveryRow.columns) FROM delivery WHERE destination = ? AND priority = ? "
                 + "ORDER BY chunk DESC, first DESC")
-        statement.take(lane.destination, lane.priority)
+        statement.with(lane.destination, lane.priority)
         defer { statement.reset() }
         while try statement.step() {
             guard try body(try readRow(statement).row) else { return }
@@ -258,7 +258,7 @@ final class QueueFile {
         for condition in ["state = 1 AND batch = ?", "batch = ?"] {
             let rows = try statement(
                 "SELECT \(DeliveryRow.columns) FROM delivery WHERE \(condition) ORDER BY chunk, first"
-            ).take(batch).all { row throws(QueueError) in try readRow(row) }
+            ).with(batch).all { row throws(QueueError) in try readRow(row) }
             if let lane = rows.last?.lane { return (lane, rows.map(\.row)) }
         }
         return nil

@@ -31,15 +31,17 @@ final class Statement {
 
     /// Sets the parameters in order, starting with the first.
     @discardableResult
-    func take<each Value: SQLValue>(_ values: repeat each Value) -> Statement {
+    func with<each Value: SQLValue>(_ values: repeat each Value) -> Statement {
         var index: Int32 = 0
         // Not a `for` over the pack: with it Debian's build of Swift 6.2.3 fails its own verification.
         repeat bindNext(&index, each values)
+        assert(index <= sqlite3_bind_parameter_count(handle), "a statement has fewer parameters than values")
         return self
     }
 
     /// Sets parameters to numbers, in order, starting with the first.
-    func take(_ numbers: [Int]) {
+    func with(_ numbers: [Int]) {
+        assert(numbers.count <= sqlite3_bind_parameter_count(handle), "a statement has fewer parameters")
         for (place, number) in numbers.enumerated() { bind(Int32(place + 1), number) }
     }
 
@@ -65,7 +67,7 @@ final class Statement {
 
     /// Sets the parameters and runs a statement that returns no rows.
     func run<each Value: SQLValue>(_ values: repeat each Value) throws(QueueError) {
-        take(repeat each values)
+        with(repeat each values)
         try run()
     }
 
@@ -181,7 +183,7 @@ extension [UInt8]: SQLValue {
 }
 
 extension UUIDv7: SQLValue {
-    /// Sixteen bytes, without an array between.
+    /// Binds the id as a blob of sixteen bytes, without allocating an array.
     func bind(to statement: OpaquePointer, at index: Int32) {
         withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes in
             _ = sqlite3_bind_blob64(statement, index, bytes.baseAddress, UInt64(bytes.count), transient)

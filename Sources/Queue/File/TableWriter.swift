@@ -48,7 +48,7 @@ struct TableWriter: ~Copyable {
     func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
         let statement = statements.insertChunk
         let checksum = Int64(chunk.frame.withUnsafeBytes { crc32($0) })
-        statement.take(
+        statement.with(
             id, chunk.priority, chunk.destinations.count, chunk.events, chunk.bytes,
             chunk.eventTimes.lowerBound,
             chunk.eventTimes.upperBound, chunk.acceptedAt, Int64(chunk.compression.rawValue), checksum)
@@ -63,7 +63,7 @@ struct TableWriter: ~Copyable {
         let checksum = Int64(frame.withUnsafeBytes { crc32($0) })
         let update = try statement(
             "UPDATE chunk SET events = ?, bytes = ?, checksum = ?, row_check = ?, frame = ? WHERE id = ?")
-        update.take(
+        update.with(
             holding.holders.events, holding.holders.bytes, checksum, RowCheck.of(holding.chunk, checksum))
         update.bind(6, holding.chunk)
         try update.run(frame, at: 5)

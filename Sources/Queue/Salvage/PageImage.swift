@@ -58,7 +58,7 @@ final class PageImage {
     /// or the list of free pages if the map is damaged.
     ///
     /// According to the map, each page that is neither free nor a root has a parent. The kind alone is
-    /// not believed: one wrong bit in it would hide a page of rows or bring deleted rows back.
+    /// ignored: one wrong bit in it would hide a page of rows or bring deleted rows back.
     func isFree(_ number: Int) -> Bool {
         guard number > 2 else { return false }
         // A map page precedes the `pageSize / 5` pages that it describes, with five bytes for each:

@@ -119,7 +119,7 @@ struct SalvageBalance {
                 + "(SELECT batch FROM delivery WHERE batch IS NOT NULL GROUP BY batch HAVING count(*) > 1)")
     }
 
-    /// Adds a destination under its old number, unless the number or the name is taken.
+    /// Adds a destination under its old number, unless the number or the name is in use.
     private func name(_ number: Int64, _ name: String, _ tables: borrowing TableWriter) throws(QueueError) {
         try tables.run("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)", number, name)
     }
@@ -165,7 +165,7 @@ struct SalvageBalance {
         )
         while missing > 0, try chunks.step() {
             // A delivery is recreated only for destinations that the chunk was accepted for. A lost
-            // chunk is taken to have the destinations of the chunk after it.
+            // chunk is assumed to have the destinations of the chunk after it.
             let wanted = chunks.origins(2)
             if chunks.integer(1) > 0 {
                 isWanted = wanted.isEmpty ? chunks.integer(1) >= all : wanted[lane.destination] != nil

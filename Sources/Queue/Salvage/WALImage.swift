@@ -90,11 +90,11 @@ struct WALImage {
             frames.append(Frame(page: bytes.integer32(at: 0), size: size, state: state))
             sum = stored
         }
-        take(frames, length)
+        chooseFrames(frames, length)
     }
 
     /// Chooses the frames up to the last complete transaction and records their pages.
-    private mutating func take(_ frames: [Frame], _ length: Int) {
+    private mutating func chooseFrames(_ frames: [Frame], _ length: Int) {
         let broken = frames.firstIndex { $0.state != .sound } ?? frames.count
         // If a complete transaction begins behind the damaged one, the damaged one was made durable
         // before it. So the damage is not the tail that a power cut leaves.

@@ -25,7 +25,7 @@ extension QueueStore {
     /// The saved copy of a container; nil if none was saved. Its signatures must be verified again.
     public func savedContainer(_ id: String) throws(QueueError) -> SavedContainer? {
         try reading { file throws(QueueError) in
-            try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?").take(
+            try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?").with(
                 id
             ).first {
                 SavedContainer(

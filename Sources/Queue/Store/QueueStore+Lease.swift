@@ -252,12 +252,15 @@ extension QueueState {
     /// before.
     mutating func hold(_ loaded: LoadedBatch, isNew: Bool) {
         let (header, lane) = (loaded.held.header, loaded.held.lane)
+        assert(held[header.id] == nil || held[header.id]?.status == .free, "a batch is leased twice")
+        assert(header.events == loaded.held.rows.reduce(0) { $0 + $1.events }, "a batch lacks events")
         held[header.id] = loaded.held
         figures.lanes[lane].ages.markStale()
         if isNew {
             figures.lanes[lane].batches.events += header.events
             figures.lanes[lane].batches.bytes += header.bytes
         } else {
+            assert(figures.lanes[lane].batches.free > 0, "a free batch is leased that was not counted")
             figures.lanes[lane].batches.free -= 1
         }
     }

@@ -75,7 +75,7 @@ extension QueueStore {
             return try JSONValue(parsing: Array(line))
         } catch {
             // The event was valid JSON when it was accepted. Now it is damaged, and a person should see
-            // it all the same.
+            // it nevertheless.
             return .string(String(decoding: line, as: UTF8.self))
         }
     }
@@ -207,7 +207,7 @@ extension Transaction {
     mutating func remove(_ record: any KeptRecord) throws(QueueError) {
         try tables.run("DELETE FROM \(record.shelf.table) WHERE id = ?", record.id)
         state.figures.totals[keyPath: record.shelf.kept].remove(record.cost)
-        state.figures[keyPath: record.shelf.held] = nil
+        state.figures[keyPath: record.shelf.bytesByApp] = nil
     }
 
     /// Removes quarantined lines that a commit has read again; returns how many.

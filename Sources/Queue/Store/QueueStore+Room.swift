@@ -223,7 +223,7 @@ extension Transaction {
                 content: Array(reason == .neverFits && chunk.events == 1 ? content.prefix(4_096) : content),
                 time: time.wallTime)
         }
-        try keep(records)
+        try storeQuarantined(records)
     }
 }
 

@@ -91,7 +91,7 @@ extension Transaction {
             try Transaction.require(
                 "spool.quarantine_max_size", new.quarantineMaxSize, holds: totals.quarantine.bytes)
         }
-        for name in new.destinations { _ = try place(name, .normal) }
+        for name in new.destinations { _ = try laneIndex(name, .normal) }
         state.figures.totals.maxSize = new.maxSize
         var kept = new
         // These take effect only with a restart: the files are open already.

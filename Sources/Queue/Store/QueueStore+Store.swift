@@ -100,7 +100,7 @@ extension Transaction {
         if commit.memory.keys.contains(where: { $0.hasPrefix(UnkeptLines.prefix) }) {
             state.figures.unkept = try file.filesToStay()
         }
-        try keep(commit.quarantined)
+        try storeQuarantined(commit.quarantined)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
         // Counters must not fall. A line that leaves the quarantine is read a second time; if it goes
         // back, it was counted there before.
@@ -118,7 +118,7 @@ extension Transaction {
         state.figures.totals.lastChunk += 1
         let id = Int64(state.figures.totals.lastChunk)
         var lanes: [Int] = []
-        for name in chunk.destinations { lanes.append(try place(name, chunk.priority)) }
+        for name in chunk.destinations { lanes.append(try laneIndex(name, chunk.priority)) }
         let wanted = lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ",")
         try tables.insert(chunk, id: id, wantedBy: wanted + others)
         state.figures.totals.stored += chunk.cost
@@ -144,7 +144,7 @@ extension Transaction {
     }
 
     /// Index of a lane. A destination that the database does not know yet gets its row.
-    mutating func place(_ name: DestinationName, _ priority: Priority) throws(QueueError) -> Int {
+    mutating func laneIndex(_ name: DestinationName, _ priority: Priority) throws(QueueError) -> Int {
         if let known = state.figures.lane(name, priority) { return known }
         try state.figures.add(name, to: tables)
         return state.figures.lanes.count - Priority.allCases.count + Int(priority.rawValue) - 1
@@ -154,7 +154,7 @@ extension Transaction {
     private mutating func count(_ entry: NotStored) throws(QueueError) {
         state.figures.totals.intake.accepted += entry.events
         for name in entry.destinations {
-            let lane = try place(name, entry.priority)
+            let lane = try laneIndex(name, entry.priority)
             state.figures.lanes[lane].ledger.accepted += entry.events
             state.figures.lanes[lane].isDirty = true
             switch entry.fate {

@@ -187,7 +187,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         timers[timer] = loop.after(wait) {
             self.assumeIsolated {
                 $0.timers[timer] = nil
-                $0.ring(timer)
+                $0.timerFired(timer)
             }
         }
     }
@@ -200,7 +200,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
     }
 
     /// Does what a timer was set for.
-    private func ring(_ timer: Timer) {
+    private func timerFired(_ timer: Timer) {
         switch timer {
         case .acknowledgements: transact()
         case .room: lookForRoom()

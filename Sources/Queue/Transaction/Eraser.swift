@@ -34,7 +34,7 @@ struct Eraser {
         var erased = ErasedRecords()
         let ids = try transaction.tables.statement(
             "SELECT id FROM chunk WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 500"
-        ).take(chunk, last).all { Int64($0.integer(0)) }
+        ).with(chunk, last).all { Int64($0.integer(0)) }
         var left = Eraser.mostLookedThrough
         for id in ids {
             guard left > 0 else { return (erased, id) }
@@ -104,7 +104,7 @@ struct Eraser {
         let name = transaction.state.figures.lanes[lane].name
         var batches: Set<BatchID> = []
         for row in try transaction.file.rows(of: id, in: key) {
-            let rest = staying.rest(of: row)
+            let rest = staying.remainder(of: row)
             guard rest.events < row.events else { continue }
             erased.deliveries[name, default: 0] += row.events - rest.events
             guard let batch = row.batch, batches.insert(batch).inserted else { continue }
@@ -121,7 +121,7 @@ struct Eraser {
         guard !isTrial else { return }
         // Read again, because dissolving a batch has replaced rows.
         for row in try transaction.file.rows(of: id, in: key) {
-            try replace(row, by: staying.rest(of: row), lane, in: &transaction)
+            try replace(row, by: staying.remainder(of: row), lane, in: &transaction)
         }
     }
 
@@ -299,7 +299,7 @@ private struct StayingLines {
     var bytes: [UInt8] { runs.flatMap { lines.slice($0) } }
 
     /// The row as it is once only the staying lines are left in its chunk.
-    func rest(of row: DeliveryRow) -> DeliveryRow {
+    func remainder(of row: DeliveryRow) -> DeliveryRow {
         let mine = runs.map { $0.clamped(to: row.first..<row.first + row.events) }
         var rest = row
         rest.first = runs.reduce(0) { $0 + $1.clamped(to: 0..<row.first).count }

@@ -148,7 +148,7 @@ extension QueueState {
         let formed = try file.statement(
             "SELECT chunk, first, batch FROM delivery INDEXED BY delivery_formed "
                 + "WHERE state = 1 AND destination = ? AND priority = ? ORDER BY \(order)")
-        formed.take(figures.lanes[lane].destination, figures.lanes[lane].priority)
+        formed.with(figures.lanes[lane].destination, figures.lanes[lane].priority)
         defer { formed.reset() }
         while try formed.step() {
             guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !request.except.contains(id) else {

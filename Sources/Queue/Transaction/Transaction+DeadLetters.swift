@@ -36,7 +36,7 @@ extension Transaction {
                 continue
             }
             try trim(.deadLetters, to: bound)
-            insert.take(
+            insert.with(
                 destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt, chunk.firstTime,
                 chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
                 failure.excerpt)
@@ -57,7 +57,7 @@ extension Transaction {
     /// Stores bad lines in the quarantine, as far as there is room. Lines older than a day are purged
     /// first, so that the table never exceeds its bound. A line that does not fit is counted as purged,
     /// and its file must stay in the spool (`Figures.unkept`).
-    mutating func keep(_ records: [QuarantineRecord]) throws(QueueError) {
+    mutating func storeQuarantined(_ records: [QuarantineRecord]) throws(QueueError) {
         let old = time.wallTime - Transaction.safeTime
         // If the clock is wrong, no line counts as old.
         var hasOld = state.environment.isClockTrusted()
@@ -76,7 +76,7 @@ extension Transaction {
             let insert = try tables.statement(
                 "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
                     + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-            insert.take(
+            insert.with(
                 record.reason.rawValue, record.detail, record.app, record.path, record.offset, record.length,
                 record.time)
             try insert.run(record.content, at: 8)
@@ -122,14 +122,14 @@ extension Transaction {
     private mutating func purgeOldest(on shelf: Shelf, before time: Timestamp) throws(QueueError) -> Bool {
         // Apps with equal bytes by name, so that the result does not depend on the dictionary's order;
         // the tests' model relies on that.
-        for (app, _) in try held(on: shelf).sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+        for (app, _) in try bytesByApp(on: shelf).sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             let oldest = try tables.statement(
                 "DELETE FROM \(shelf.table) WHERE id = (SELECT id FROM \(shelf.table) WHERE app = ? ORDER BY id LIMIT 1) "
                     + "AND \(shelf.time) < ? RETURNING \(shelf.length), \(shelf.lane)"
-            ).take(app, time).all { (cost: keptCost($0.integer(0)), lane: LaneKey($0, at: 1)) }
+            ).with(app, time).all { (cost: keptCost($0.integer(0)), lane: LaneKey($0, at: 1)) }
             guard let oldest = oldest.first else { continue }
             state.figures.forgetDeadLetter(oldest.lane)
-            state.figures[keyPath: shelf.held]?[app, default: 0] -= oldest.cost
+            state.figures[keyPath: shelf.bytesByApp]?[app, default: 0] -= oldest.cost
             state.figures.totals[keyPath: shelf.kept].remove(oldest.cost)
             state.figures.totals[keyPath: shelf.kept].purged += 1
             return true
@@ -138,14 +138,14 @@ extension Transaction {
     }
 
     /// Bytes of each app, counted once when an app has to give up records.
-    private mutating func held(on shelf: Shelf) throws(QueueError) -> [String: Int] {
-        if let held = state.figures[keyPath: shelf.held] { return held }
+    private mutating func bytesByApp(on shelf: Shelf) throws(QueueError) -> [String: Int] {
+        if let bytes = state.figures[keyPath: shelf.bytesByApp] { return bytes }
         let sizes = try tables.statement(
             "SELECT app, sum(\(shelf.length) + \(keptCost(0))) FROM \(shelf.table) GROUP BY app"
         ).all { ($0.text(0), $0.integer(1)) }
-        let held = Dictionary(sizes) { $0 + $1 }
-        state.figures[keyPath: shelf.held] = held
-        return held
+        let bytes = Dictionary(sizes) { $0 + $1 }
+        state.figures[keyPath: shelf.bytesByApp] = bytes
+        return bytes
     }
 }
 
@@ -154,7 +154,7 @@ extension QueueFile {
     /// or of one.
     func unkept(of file: String = "") throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
         // "0" follows "/" in ASCII, so the range covers all names with the prefix.
-        try statement("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name").take(
+        try statement("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name").with(
             UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"),
             file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0"
         ).all { ($0.text(0), UnkeptLines($0.bytes(1))) }.compactMap { name, lines in lines.map { (name, $0) }

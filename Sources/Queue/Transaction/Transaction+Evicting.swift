@@ -34,7 +34,7 @@ extension Transaction {
         let known = try file.database.integer("SELECT coalesce(sum(cost), 0) FROM holding")
         if known != state.figures.totals.stored {
             // Chunks without holdings were stored by an older version, or the page of their holdings was
-            // damaged. They count as the holding of nobody.
+            // damaged. They count towards no holder.
             try tables.execute(
                 "INSERT INTO holding SELECT id, priority, \(chunkCostColumn), '' FROM chunk "
                     + "WHERE id NOT IN (SELECT chunk FROM holding)")

@@ -12,8 +12,8 @@ extension Transaction {
 
     /// Deletes a chunk that no destination waits for.
     mutating func remove(chunk: Int64, cost: Int) throws(QueueError) {
-        if state.figures.holdings != nil, let held = try file.holding(of: chunk) {
-            state.figures.holdings?.remove(held)
+        if state.figures.holdings != nil, let holding = try file.holding(of: chunk) {
+            state.figures.holdings?.remove(holding)
         }
         try tables.deleteChunk(chunk)
         state.figures.totals.stored -= cost

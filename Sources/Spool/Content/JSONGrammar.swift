@@ -55,7 +55,7 @@ struct JSONGrammar {
     }
 
     /// Checks the next byte.
-    mutating func take(_ byte: UInt8) -> Step {
+    mutating func advance(_ byte: UInt8) -> Step {
         switch mode {
         case .string(let isKey): return inString(byte, isKey)
         case .escape(let isKey): return escaped(byte, isKey)
@@ -183,7 +183,7 @@ struct JSONGrammar {
                 return .fault("a number is not a JSON number")
             }
             mode = .commaOrEnd
-            return depth > 0 ? take(byte) : .after
+            return depth > 0 ? advance(byte) : .after
         }
         return .inside
     }

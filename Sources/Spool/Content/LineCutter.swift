@@ -27,8 +27,8 @@ struct LineCutter {
     /// The piece at the beginning of a block. The block is not empty.
     func piece(of block: UnsafeRawBufferPointer) -> Piece {
         var end = 0
-        // If each stretch of `longest + 1` bytes after the last line feed has a further one, no line is too
-        // long. Searching backwards from the end of the stretch finds the farthest one at once.
+        // No line is too long as long as the next `longest + 1` bytes after a line feed contain another one.
+        // Searching these bytes backwards finds the last line feed in them at once, and skips the others.
         while end < block.count {
             let stretch = UnsafeRawBufferPointer(rebasing: block[end..<min(block.count, end + longest + 1)])
             guard let last = LineCutter.lastLineFeed(in: stretch) else { break }

@@ -125,17 +125,17 @@ struct ObjectSplitter {
             }
             if value?.isInString == true {
                 let run = ObjectSplitter.plainBytes(block[used...])
-                keep(block[used..<(used + run)])
+                collect(block[used..<(used + run)])
                 used += run
                 position += Int64(run)
                 guard used < block.count else { break }
             }
             let byte = block[used]
-            switch value?.take(byte) {
-            case .inside?: keep(CollectionOfOne(byte))
+            switch value?.advance(byte) {
+            case .inside?: collect(CollectionOfOne(byte))
             case .lineBreak?: break
             case .last?:
-                keep(CollectionOfOne(byte))
+                collect(CollectionOfOne(byte))
                 used += 1
                 position += 1
                 return end()
@@ -218,7 +218,7 @@ struct ObjectSplitter {
     }
 
     /// Appends bytes to the event; beyond the limit only an excerpt is kept.
-    private mutating func keep(_ bytes: some Collection<UInt8>) {
+    private mutating func collect(_ bytes: some Collection<UInt8>) {
         length += bytes.count
         if length <= longest {
             event.append(contentsOf: bytes)

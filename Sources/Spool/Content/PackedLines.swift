@@ -113,7 +113,7 @@ final class PackedLines {
     var inputPosition: Int64 { position - Int64(input.count - inputStart) }
 
     /// Removes bytes from the front of `lines`.
-    func take(_ taken: Int) {
+    func consume(_ taken: Int) {
         let bytes = decoding?.block?.use(taken) ?? taken
         start += bytes
         count -= bytes
@@ -180,7 +180,7 @@ final class PackedLines {
                 head: Array(lines.prefix(min(feed ?? count, ObjectSplitter.excerpt))))
         }
         skipped?.length += Int64(feed ?? count)
-        take(feed.map { $0 + 1 } ?? count)
+        consume(feed.map { $0 + 1 } ?? count)
         guard feed != nil || end == .whole, let line = skipped else {
             return end.map { Piece.end($0) } ?? .more
         }

@@ -19,7 +19,7 @@ struct DropReader {
         case tooLong(Excerpt)
         /// The block is used up. The next block is read in another turn.
         case pause
-        /// From here on the text is invalid and cannot be read.
+        /// The text is invalid from this position on.
         case fault(QuarantineRecord.Reason, String)
         /// The text ends too early. The writer may still be writing, so the file gets a second try.
         case endsEarly(String)
@@ -128,7 +128,7 @@ struct DropReader {
         guard find == .more else { return step(for: find) }
         guard isLast else { return .pause }
         guard splitter.isComplete else { return .endsEarly(splitter.earlyEnd) }
-        // A bare number ends with the text.
+        // A number outside of an object or list is complete only at the end of the text.
         let last = splitter.finish()
         return last == .more ? .end : step(for: last)
     }
@@ -198,7 +198,7 @@ struct DropReader {
             // lines of another encoding go one by one.
             let count = archive.isPlain ? left : (LineCutter.firstLineFeed(in: lines) ?? left - 1) + 1
             let accepted = offer(UnsafeRawBufferPointer(rebasing: lines[..<count]), archive.offset)
-            archive.take(accepted)
+            archive.consume(accepted)
             left -= accepted
             isTaken = accepted == count
         }

@@ -60,7 +60,10 @@ final class DropReading {
     /// The last checkpoint; nil if there was none.
     var lastCheckpoint: Checkpoint? {
         checkpointed.map {
-            Checkpoint(key: id.bytes, path: file.path.text, offset: $0.offset, state: $0.encoded())
+            let made = Checkpoint(
+                key: id.bytes, path: file.path.text, offset: $0.offset, state: $0.encoded())
+            assert(ObjectSplitter.Place(made) == $0, "a checkpoint cannot be read back")
+            return made
         }
     }
 

@@ -46,7 +46,7 @@ final class DropTable {
     struct Limits {
         /// Most waiting files of an app or owner.
         var waiting: Int
-        /// Most waiting files in all, approximately: each app or owner has room for its part of them.
+        /// Most waiting files of all apps and owners together, approximately: each has an equal share.
         var waitingInAll: Int
         /// Most stuck files, approximately.
         var stuck: Int
@@ -192,7 +192,7 @@ final class DropTable {
     }
 
     /// Whether another file of an app or owner may be begun. An app with many large files may have four open
-    /// ones, or one once half of the places are taken, so that other apps find room.
+    /// ones, or one once half of all open ones are in use, so that other apps find room.
     func mayBegin(another line: String) -> Bool { DropTable.mayBegin(another: line, beside: asides) }
 
     private static func mayBegin(another line: String, beside asides: FairQueue<FileID>) -> Bool {
@@ -240,7 +240,7 @@ final class DropTable {
         move(drop.id, to: .reading(drop))
     }
 
-    /// Lets other files go before the current one. False if no other file waits.
+    /// Sets the current file aside, so that other files are read first. False if no other file waits.
     func setAside() -> Bool {
         guard let drop = reading, !waiting.isEmpty || !asides.isEmpty else { return false }
         current = nil
@@ -352,15 +352,15 @@ final class DropTable {
         return stuck(id)
     }
 
-    /// Names in a directory to look at first; each directory gets them once. Files of earlier runs that still
-    /// exist must count for the bound of their app or owner before new files are read; otherwise each restart
-    /// would exceed the bound by some files.
+    /// Names of earlier runs' claims in a directory, to be looked at before other names; the second call for
+    /// a directory returns none. These files must count for the bound of their app or owner before new files
+    /// are read. Otherwise each restart would exceed the bound by some files.
     func takeNamesBefore(in directory: FileName) -> [FileName] {
         claimsBefore.takeNames(in: directory)
     }
 
     /// Removes and returns the records of files that an earlier run has read and that no longer exist. To be
-    /// called once all directories were listed: what was not found by then is gone.
+    /// called once all directories were listed: files that no listing found are gone.
     func takeDoneBefore() -> [DoneRecord] {
         claimsBefore = ClaimsBefore()
         let gone = stages.compactMap { id, stage in

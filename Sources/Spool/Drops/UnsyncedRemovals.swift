@@ -5,9 +5,12 @@ internal import Model
 /// The records stay in the queue until then; otherwise a file that comes back would be read again. Entries
 /// are records and not file identities, because another file may have the identity by now.
 struct UnsyncedRemovals {
+    /// Records whose directory is not synced yet, by its path.
     private var waiting: [FileName: (directory: SpoolDirectory, records: [DoneRecord])] = [:]
+    /// Whether a sync is on the agenda. Otherwise each removal would plan another one.
     private var isSyncPlanned = false
 
+    /// Adds the record of a file that was removed from a directory.
     mutating func add(_ record: DoneRecord, in directory: SpoolDirectory) {
         waiting[directory.path, default: (directory, [])].records.append(record)
     }
@@ -25,7 +28,7 @@ struct UnsyncedRemovals {
         return waiting.popFirst()?.value
     }
 
-    /// Returns the records of a directory that could not be synced. The caller plans the retry.
+    /// Puts back the records of a directory that could not be synced. The caller plans the retry.
     mutating func putBack(_ records: [DoneRecord], of directory: SpoolDirectory) {
         waiting[directory.path, default: (directory, [])].records += records
     }

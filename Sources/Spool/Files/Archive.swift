@@ -6,7 +6,7 @@ internal import Model
 /// The directory to which files are moved once they were read (`after_read = "archive"`):
 /// `DIRECTORY/2026-11-20/APP/NAME`, bounded in age and in bytes. Used on the reader's loop only.
 final class Archive {
-    /// Number of names tried for a file whose name is taken.
+    /// Number of names tried for a file whose name is in use.
     private static let attempts = 8
 
     /// The open folder of an app for the current day.
@@ -68,7 +68,7 @@ final class Archive {
     ///   - name: the file's name in `directory`; a claim gets its original name back.
     ///   - now: determines the folder and which folders are too old.
     ///   - isTrusted: whether `now` can be trusted; if not, no folder is removed for its age.
-    func take(
+    func add(
         _ name: FileName, from directory: Int32, of app: String, at now: Timestamp, isTrusted: () -> Bool,
         using random: inout any RandomNumberGenerator
     ) throws(SystemError) {

@@ -109,7 +109,7 @@ public final class BackfillFile {
                 }
                 let count = isText ? packed.lines.count : packed.unpacked.count
                 let step = Int(min(Int64(count), offset - reached))
-                isText ? packed.take(step) : packed.skip(step)
+                isText ? packed.consume(step) : packed.skip(step)
                 reached += Int64(step)
             }
         } catch {
@@ -121,7 +121,7 @@ public final class BackfillFile {
 
     /// The text form of a position: version, offset, state, and length and CRC-32C of all bytes that were
     /// read so far, in hexadecimal. More bytes may have been read than those before the position.
-    private func place(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
+    private func positionText(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
         let flags = place.state.rawValue | (isFinished ? 4 : 0)
         let numbers = [
             2, UInt64(place.offset), UInt64(flags), UInt64(packed.position), UInt64(packed.sum ?? 0),
@@ -172,13 +172,13 @@ public final class BackfillFile {
         case .more: try packed.fill(from: descriptor.raw)
         case .lines(let count):
             let bytes = Array(packed.lines.prefix(count))
-            packed.take(count)
-            waiting.append(FilePiece(bytes: bytes, offset: offset, end: place(.lines(packed.offset))))
+            packed.consume(count)
+            waiting.append(FilePiece(bytes: bytes, offset: offset, end: positionText(.lines(packed.offset))))
         case .tooLong(let line):
             waiting.append(
                 FilePiece(
                     bytes: line.head, offset: line.offset, problem: tooLong(line.length),
-                    end: place(.lines(packed.offset))))
+                    end: positionText(.lines(packed.offset))))
         case .end(let end):
             isFinished = true
             // The rest of a damaged archive cannot be read.
@@ -188,7 +188,7 @@ public final class BackfillFile {
                 FilePiece(
                     bytes: rest.head, offset: rest.offset,
                     problem: FilePiece.Problem(reason: reason, detail: detail, length: rest.length),
-                    end: place(.lines(rest.offset + rest.length), isFinished: true)))
+                    end: positionText(.lines(rest.offset + rest.length), isFinished: true)))
         }
     }
 
@@ -204,7 +204,7 @@ public final class BackfillFile {
         var (bytes, start, last) = ([UInt8](), Int64(0), splitter.place)
         func end(with piece: FilePiece?) {
             if !bytes.isEmpty {
-                waiting.append(FilePiece(bytes: bytes, offset: start, end: place(last)))
+                waiting.append(FilePiece(bytes: bytes, offset: start, end: positionText(last)))
             }
             if let piece {
                 waiting.append(piece)
@@ -217,7 +217,8 @@ public final class BackfillFile {
                 guard bytes.isEmpty || bytes.count + splitter.event.count <= limit else {
                     return end(
                         with: FilePiece(
-                            bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
+                            bytes: splitter.event, offset: splitter.eventOffset,
+                            end: positionText(splitter.place)))
                 }
                 if bytes.isEmpty {
                     start = splitter.eventOffset
@@ -227,7 +228,7 @@ public final class BackfillFile {
             case .tooLong(let length): return end(with: excerpt(of: tooLong(length)))
             case .fault(let detail):
                 isFinished = true
-                return end(with: try rest(detail))
+                return end(with: try remainder(detail))
             case .more:
                 guard isEnd else { continue }
                 isFinished = true
@@ -249,7 +250,7 @@ public final class BackfillFile {
         }
         var used = 0
         let find = splitter.next(packed.lines, used: &used)
-        packed.take(used)
+        packed.consume(used)
         return (find, false)
     }
 
@@ -259,25 +260,25 @@ public final class BackfillFile {
         let count = min(ObjectSplitter.excerpt, Int(problem.length))
         return FilePiece(
             bytes: Array(splitter.event.prefix(count)), offset: splitter.eventOffset, problem: problem,
-            end: place(splitter.place))
+            end: positionText(splitter.place))
     }
 
     /// The rest of the text from its first error, including the value that contains the error.
-    private func rest(_ detail: String) throws(SystemError) -> FilePiece {
+    private func remainder(_ detail: String) throws(SystemError) -> FilePiece {
         var content = splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : []
         content += packed.lines.prefix(ObjectSplitter.excerpt - content.count)
         // Read to the end, because only that gives the length of the rest.
-        packed.take(packed.lines.count)
+        packed.consume(packed.lines.count)
         while packed.end == nil {
             try packed.fill(from: descriptor.raw)
-            packed.take(packed.lines.count)
+            packed.consume(packed.lines.count)
         }
         let start = splitter.place
         return FilePiece(
             bytes: content, offset: start.offset,
             problem: FilePiece.Problem(
                 reason: .notJSON, detail: detail, length: packed.offset - start.offset),
-            end: place(start, isFinished: true))
+            end: positionText(start, isFinished: true))
     }
 
     /// A piece for a text that ends too early.
@@ -288,6 +289,6 @@ public final class BackfillFile {
             bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [],
             offset: offset,
             problem: FilePiece.Problem(reason: reason, detail: detail, length: splitter.position - offset),
-            end: place(splitter.place, isFinished: true))
+            end: positionText(splitter.place, isFinished: true))
     }
 }

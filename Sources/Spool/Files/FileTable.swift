@@ -30,7 +30,7 @@ struct FileTable<Key: FileKey> {
     subscript(key: Key) -> AppendFile? {
         get {
             guard count > 0 else { return nil }
-            return places[place(of: key)]
+            return places[slot(of: key)]
         }
         set {
             guard let newValue else { return remove(key) }
@@ -38,7 +38,7 @@ struct FileTable<Key: FileKey> {
             if (count + 1) * 5 > places.count * 4 {
                 grow()
             }
-            let place = place(of: key)
+            let place = slot(of: key)
             if places[place] == nil {
                 count += 1
             }
@@ -47,7 +47,8 @@ struct FileTable<Key: FileKey> {
     }
 
     /// The slot of the file with a key, or the free slot where it would be.
-    private func place(of key: Key) -> Int {
+    private func slot(of key: Key) -> Int {
+        assert(count < places.count, "a search in a full table does not end")
         let mask = places.count - 1
         var place = key.hashValue & mask
         while let file = places[place], Key(of: file) != key { place = (place + 1) & mask }
@@ -57,7 +58,7 @@ struct FileTable<Key: FileKey> {
     /// Removes a file, and closes the gap: a search ends at the first free slot.
     private mutating func remove(_ key: Key) {
         guard count > 0 else { return }
-        var gap = place(of: key)
+        var gap = slot(of: key)
         guard places[gap] != nil else { return }
         places[gap] = nil
         count -= 1
@@ -82,6 +83,6 @@ struct FileTable<Key: FileKey> {
     private mutating func grow() {
         let old = places
         places = Array(repeating: nil, count: max(4, old.count * 2))
-        for case let file? in old { places[place(of: Key(of: file))] = file }
+        for case let file? in old { places[slot(of: Key(of: file))] = file }
     }
 }

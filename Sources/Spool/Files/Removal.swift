@@ -75,7 +75,7 @@ final class Removal {
         _ name: FileName, in directory: Int32, of app: String, at time: Timestamp, isTrusted: () -> Bool
     ) throws(SystemError) {
         if let archive {
-            try archive.take(name, from: directory, of: app, at: time, isTrusted: isTrusted, using: &random)
+            try archive.add(name, from: directory, of: app, at: time, isTrusted: isTrusted, using: &random)
         } else {
             try FileSystem.unlink(directory, name)
         }

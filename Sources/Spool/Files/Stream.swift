@@ -180,7 +180,7 @@ struct ContentIndex<Member: Hashable> {
         lengths[stream.hashValue]?.counts.keys.contains { $0 > length } ?? false
     }
 
-    /// Calls `body` with the contents with which a file begins.
+    /// Calls `body` with each known content that equals the beginning of a file.
     func beginning(_ head: Head, of stream: Stream, _ body: (Member) -> Void) {
         for length in lengths[stream.hashValue]?.counts.keys ?? [:].keys where length <= head.bytes.count {
             members.forEach(Key(stream: stream, fingerprint: head.fingerprint(of: length)), body)

@@ -53,7 +53,7 @@ struct Backlog {
     private var isCensusPlanned = false
     /// The look under way; nil between two.
     private var look: Look?
-    /// As `isCensusPlanned`, for the look.
+    /// Whether a look is on the agenda or under way; otherwise each slice of work would plan another one.
     private var isLookPlanned = false
     /// Time of the last release of memory, and the bytes that were read until then.
     private var released = (time: BootInstant(nanoseconds: 0), read: ByteCount(0))
@@ -70,7 +70,7 @@ struct Backlog {
 
     /// A look under way.
     private struct Look {
-        /// Files that are still to be asked, taken from the end.
+        /// Files whose size is still to be looked at, last one first.
         var files: [AppendFile]
         let began: BootInstant
     }
@@ -146,7 +146,7 @@ struct Backlog {
 
     // MARK: A look at sizes
 
-    /// The files to ask next, at most a slice of them; at the beginning of a look all that wait are noted.
+    /// The next slice of files whose size is looked at. The first slice of a look notes all waiting files.
     mutating func filesToAsk(_ waiting: @autoclosure () -> [AppendFile], _ now: BootInstant) -> [AppendFile] {
         if look == nil {
             look = Look(files: waiting(), began: now)
@@ -166,7 +166,7 @@ struct Backlog {
         return .done(next: max(interval, (now - look.began) * Backlog.sizesShare))
     }
 
-    /// Reading continues: no look is wanted.
+    /// Ends the look, because reading continues.
     mutating func endLook() {
         isLookPlanned = false
         look = nil

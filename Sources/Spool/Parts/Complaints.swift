@@ -22,7 +22,7 @@ struct Complaints {
     private var lastRepeat: BootInstant?
     /// Files that were not opened since the start, by reason.
     private(set) var refused: [SpoolRefusal: Int] = [:]
-    /// Errors of system calls since the start, after which reading goes on.
+    /// Errors of system calls since the start, after which reading continued.
     private(set) var errors = 0
 
     // MARK: What a person has to fix
@@ -72,7 +72,7 @@ struct Complaints {
 
     // MARK: Errors
 
-    /// A system call has failed, and reading goes on.
+    /// Counts a system call that failed, after which reading continues.
     mutating func failed() { errors += 1 }
 
     // MARK: Zeros

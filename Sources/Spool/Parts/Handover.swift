@@ -154,6 +154,7 @@ struct Handover {
     /// Closes the pass and begins a commit. `closed` must follow, with the pass in its final form.
     mutating func beginCommit(_ now: BootInstant) -> Pass {
         assert(!isClosing && !isFull, "a commit begins while nothing may be committed")
+        assert(pass.isConsistent, "a commit writes and deletes the same checkpoint")
         defer { pass = Pass() }
         isWanted = false
         underWay += 1
@@ -169,6 +170,7 @@ struct Handover {
 
     /// The sink closes its part now: what it takes from here on belongs to the next commit.
     mutating func takeClosed() -> ClosedPass? {
+        assert(closing == nil || underWay > 0, "a closed pass has no commit")
         defer { closing = nil }
         return closing
     }

@@ -86,7 +86,7 @@ final class KernelQueue {
             try watchInstance(opened.raw, isAwaited: true)
             inotify = consume opened
         }
-        // Listen before the member is added: if this throws, a member that nobody owns would keep the loop
+        // Listen before the member is added: if this throws, a member without an owner would keep the loop
         // awake.
         try listen(member)
         members.append(member)

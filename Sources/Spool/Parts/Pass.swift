@@ -57,6 +57,10 @@ struct Pass {
     /// Count of checkpoints that the commit writes or deletes.
     var placeCount: Int { files.count + places.count + forgotten.count }
 
+    /// Whether no checkpoint is written and deleted in one commit. The order of the two decides, and only the
+    /// last call about a file may count.
+    var isConsistent: Bool { places.keys.allSatisfy { !forgotten.contains($0) } }
+
     var isEmpty: Bool {
         bytes == 0 && !hasQuarantine && files.isEmpty && places.isEmpty && forgotten.isEmpty && done.isEmpty
             && unlinked.isEmpty

@@ -19,7 +19,7 @@ public enum SpoolObstacle: String, Sendable, CaseIterable {
     /// Two calls disagree about a name: one finds it, the other does not, or finds something else, such as a
     /// directory or a link.
     case missing
-    /// The names that were drawn for a claim are taken.
+    /// All names that were drawn at random for a claim are in use.
     case nameTaken = "name_taken"
     /// The disk or the network behind the file system fails.
     case inputOutput = "input_output"

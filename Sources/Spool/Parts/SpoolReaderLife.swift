@@ -4,7 +4,7 @@ internal import EventLoops
 ///
 /// Phases only go forward: idle, running, stopping, stopped.
 struct SpoolReaderLife {
-    /// The phases, in this order; `stopping` ends what was taken with a last commit.
+    /// The phases, in this order. In `stopping` a last commit stores the lines that were read.
     enum Phase: Int { case idle, running, stopping, stopped }
 
     private(set) var phase = Phase.idle

@@ -4,7 +4,7 @@ internal import EventLoops
 ///
 /// Three rules hold. A known directory is in its parent's `children`, if the parent is known too.
 /// `count(of:)` is the number of an app's directories; each app has its own bound. No descriptor outlives its
-/// directory, because another directory may have the path by then.
+/// directory, because another directory may have the path when they are used.
 ///
 /// `Tree` opens, watches and lists nothing.
 final class Tree {

@@ -8,8 +8,9 @@ internal import Model
 /// examined, are stored with the commits. Otherwise a restart would skip lines that were written while the
 /// agent was stopped.
 struct FirstSight {
-    /// A pattern was seen.
+    /// The first use of a pattern.
     private struct Sight: Equatable {
+        /// Time at which the pattern was used for the first time.
         let began: Timestamp
         /// Whether all files that existed were examined. Files that are found later are new.
         var isOver = false
@@ -19,10 +20,12 @@ struct FirstSight {
     /// Whether files of the place were read by a version that did not store patterns. Then no content is
     /// skipped.
     private let isKnown: Bool
+    /// Key of each pattern in the queue's memory.
     private let keys: [PathPattern: String]
     private var sights: [PathPattern: Sight] = [:]
+    /// Sights that the next commit must store, by their key.
     private var changes: [String: [UInt8]] = [:]
-    /// Whether all files that were there have been looked at.
+    /// Whether all files that existed at the first use of the patterns were examined.
     private(set) var isOver = false
     /// Files and bytes that were passed over since the last report.
     private var passed = (files: 0, bytes: ByteCount(0))
@@ -31,8 +34,8 @@ struct FirstSight {
     private static let tick = Duration.milliseconds(20)
 
     /// - Parameters:
-    ///   - hasRead: whether the queue has kept how far files of the place were read.
-    ///   - memory: what the queue has kept.
+    ///   - hasRead: whether the queue has checkpoints of files of the place.
+    ///   - memory: the queue's memory.
     init(_ place: ReadPlace, _ since: ReadStart, hasRead: Bool = false, memory: [String: [UInt8]]) {
         self.since = since
         let patterns = Set(place.patterns)
@@ -43,13 +46,13 @@ struct FirstSight {
         for (pattern, key) in keys { sights[pattern] = memory[key].flatMap { FirstSight.decoded($0) } }
     }
 
-    /// Prepares for a look at the place: patterns that are new are first seen now.
+    /// Begins a look at the place, and notes the time for patterns that are new.
     mutating func begin(at now: Timestamp) {
         for pattern in keys.keys where sights[pattern] == nil { set(Sight(began: now), of: pattern) }
         isOver = sights.values.allSatisfy(\.isOver)
     }
 
-    /// All directories of the place were listed, so all files are known that were there.
+    /// Ends a look: all directories of the place were listed, so all files that existed are known.
     ///
     /// - Returns: what was passed over, if anything was.
     mutating func end() -> (files: Int, bytes: ByteCount)? {
@@ -61,12 +64,12 @@ struct FirstSight {
         return passed.files == 0 ? nil : passed
     }
 
-    /// Whether what a file holds that was not known before is passed over.
+    /// Whether the content that a file has when it is first seen is passed over, as `since` says.
     ///
     /// - Parameters:
-    ///   - patterns: those of the place that the file fits.
-    ///   - born: when the file was made, if its file system says so.
-    ///   - modified: when its content was changed last.
+    ///   - patterns: patterns of the place that match the file.
+    ///   - born: time at which the file was created; nil if its file system does not store it.
+    ///   - modified: time at which its content changed last.
     func passesOver(_ patterns: [PathPattern], born: Timestamp?, modified: Timestamp) -> Bool {
         guard since != .beginning, !isKnown, let began = firstSeen(patterns, born: born) else { return false }
         switch since {
@@ -76,12 +79,12 @@ struct FirstSight {
         }
     }
 
-    /// Whether a file was there when its patterns were seen for the first time, as far as is known.
+    /// Whether a file existed when its patterns were used for the first time, as far as is known.
     func wasThere(_ patterns: [PathPattern], born: Timestamp?) -> Bool {
         firstSeen(patterns, born: born) != nil
     }
 
-    /// When the patterns of a file that was there were seen for the first time; nil for a file that came
+    /// Time at which the patterns of a file were used for the first time; nil for a file that was created
     /// later.
     private func firstSeen(_ patterns: [PathPattern], born: Timestamp?) -> Timestamp? {
         let fitting = patterns.compactMap { sights[$0] }

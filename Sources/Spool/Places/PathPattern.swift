@@ -165,11 +165,13 @@ struct PathPattern: Sendable, Hashable {
 extension NamePattern {
     fileprivate static let any = NamePattern("*")
 
-    /// Whether a file can fit both: it is also known by the name that it had before rotation.
+    /// Whether one file can match both patterns, with its name or with the name that it had before rotation
+    /// (`app.log.1` was `app.log`).
     fileprivate func meetsAsLast(_ other: NamePattern) -> Bool {
         withStem.contains { mine in other.withStem.contains { mine.overlaps($0) } }
     }
 
+    /// This pattern, and the pattern without a rotation's suffix if it has one.
     private var withStem: [NamePattern] {
         let stem = FileName(text).anyStem.text
         return stem == text ? [self] : [self, NamePattern(stem)]

@@ -162,7 +162,7 @@ public struct ReadPlace: Sendable, Hashable {
         return fits(directory, last) || archive(directory, last) != nil
     }
 
-    /// What a path has below a directory; nil if it is elsewhere.
+    /// The part of a path below a directory; nil if the path is not below it.
     static func part(of path: String, below directory: String) -> String? {
         guard path.hasPrefix(directory + "/") else { return nil }
         return String(decoding: path.utf8.dropFirst(directory.utf8.count + 1), as: UTF8.self)
@@ -176,8 +176,8 @@ public struct ReadPlace: Sendable, Hashable {
         PathPattern(ReadPlace.names(in: root).map(ReadPlace.part) + pattern.parts)
     }
 
-    /// The directories that patterns name in its own: rotation moves files there, and a copy is known
-    /// wherever it is.
+    /// Directories directly below the root that patterns name literally. They count as part of the root,
+    /// because rotation may move or copy files into them.
     var joinedTops: Set<[UInt8]> {
         Set(patterns.compactMap { $0.parts.count > 1 ? $0.parts[0].literal : nil })
     }
@@ -189,7 +189,7 @@ public struct ReadPlace: Sendable, Hashable {
         return patterns.contains { $0.advanced($0.start, over: names).mayGoOn }
     }
 
-    /// Whether a path is a file of the place: by its name, or by the one that it had before rotation.
+    /// Whether a file belongs to the place, by its name or by the name that it had before rotation.
     func fits(_ path: FileName, _ name: FileName) -> Bool {
         guard ReadPlace.mayBeRead(name), name.unpacked == nil else { return false }
         let directories = ReadPlace.names(in: path)
@@ -197,8 +197,8 @@ public struct ReadPlace: Sendable, Hashable {
             && !leavesOut({ ReadPlace.fits($0, $1, name) }, below: directories)
     }
 
-    /// How the lines of a compressed file are packed that a pattern names, or that rotation made of a file of
-    /// the place; nil for others.
+    /// The compression of an archive of the place: of a file that a pattern names, or that rotation has
+    /// compressed; nil for other files.
     func archive(_ path: FileName, _ name: FileName) -> DropFormat? {
         guard let (plain, format) = name.unpacked, ReadPlace.mayBeRead(name) else { return nil }
         let directories = ReadPlace.names(in: path)

@@ -228,7 +228,8 @@ final class AppendReader {
         return file.script.decoder
     }
 
-    /// As `takeBlock` for UTF-8.
+    /// Decodes the block in the buffer to UTF-8, cuts it into pieces and hands them over. True if there may
+    /// be more to read.
     private func takeBlock(
         of file: AppendFile, by decoder: FileDecoder, in buffer: UnsafeMutableRawBufferPointer,
         _ range: Range<Int>, isEnd: Bool, _ descriptor: Int32

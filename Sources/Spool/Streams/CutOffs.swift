@@ -102,14 +102,14 @@ struct CutOffs {
     mutating func recognised(
         _ fingerprint: Fingerprint, upTo length: Int64, of streams: [Stream], at now: BootInstant
     ) {
-        take(upTo: length) { streams.contains($0.stream) && $0.fingerprint == fingerprint }
+        claim(upTo: length) { streams.contains($0.stream) && $0.fingerprint == fingerprint }
         turnedUp(Whole(streams: streams, length: length, isNew: false, at: now))
     }
 
     /// A file with a rotated name, or an archive, counts as new and is read to its end. It may be a copy of a
     /// file of which nothing had been read.
     mutating func readWhole(_ length: Int64, of streams: [Stream], at now: BootInstant) {
-        take(upTo: length) { streams.contains($0.stream) && $0.fingerprint.length == 0 && $0.gone == nil }
+        claim(upTo: length) { streams.contains($0.stream) && $0.fingerprint.length == 0 && $0.gone == nil }
         turnedUp(Whole(streams: streams, length: length, isNew: true, at: now))
     }
 
@@ -131,7 +131,7 @@ struct CutOffs {
     }
 
     /// Marks the bytes of matching entries up to a length as read, and drops entries without further bytes.
-    private mutating func take(upTo length: Int64, where isIts: (CutOff) -> Bool) {
+    private mutating func claim(upTo length: Int64, where isIts: (CutOff) -> Bool) {
         guard !waiting.isEmpty else { return }
         for index in waiting.indices where isIts(waiting[index]) {
             waiting[index].begin = max(waiting[index].begin, length)

@@ -85,8 +85,8 @@ enum FileStep: Equatable, Sendable {
         case .unanswered: return .lookAgain(after: pause(facts, waits))
         case .present:
             // The kernel reports a close before it counts the writer as gone (fsnotify_close in __fput), and
-            // there is no second report. So a writer that is still there after a close is asked for again,
-            // less and less often: it may also be another one.
+            // there is no second report. So after a close the kernel is asked for writers again, at growing
+            // intervals, since the writer that remains may also be another one.
             guard facts.isReported else { return .lookAgain(after: pause(facts, waits)) }
             guard facts.end == .closed else { return .nothing }
             return .lookAgain(after: max(pause(facts, waits), min(facts.silence, waits.unclosed)))

@@ -1,7 +1,7 @@
 internal import Model
 
-/// A content that was read. A copy (copy-and-truncate) or an archive of it may turn up, whose lines must not
-/// be taken again.
+/// A content that was read. A copy (copy-and-truncate) or an archive of it may appear; its lines must not be
+/// read again.
 struct KnownContent {
     var fingerprint: Fingerprint
     /// The position before which all bytes were taken.
@@ -141,7 +141,7 @@ struct Inquiry {
         }
     }
 
-    /// The next thing to examine, or the answer. To be asked again after each report (`saw`).
+    /// The next thing to examine, or the answer. The reader asks again after each report (`saw`).
     var next: Step {
         if let twin = twins.last { return .beginning(of: twin) }
         if let answer { return .answer(answer) }

@@ -3,7 +3,7 @@
 /// lines.
 ///
 /// A reader returns false, with a note of what was expected, at the first place that does not fit. It may
-/// have written members by then: the caller drops the object.
+/// have written members before that: the caller drops the object.
 enum BuiltInFormat: Sendable {
     case nginxError, apacheError, syslog, klog, mysqlSlow, mysqlError, redis, haproxy, java, python, go,
         auditd, logfmt

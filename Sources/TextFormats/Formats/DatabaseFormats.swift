@@ -105,13 +105,13 @@ enum MySQLFormats {
             let line = line(&reader)
             if line.hasPrefix("use "), line.last == UInt8(ascii: ";") {
                 database = line.dropping(4).prefix(line.count - 5)
-            } else if line.hasPrefix("SET "), let place = line.firstIndex(of: "timestamp="), place <= 40,
+            } else if line.hasPrefix("SET "), let index = line.firstIndex(of: "timestamp="), index <= 40,
                 line.last == UInt8(ascii: ";")
             {
                 // Other assignments may be before the timestamp, as `SET
                 // last_insert_id=1,timestamp=1795946400;`. They are short: a statement of the client that
                 // sets one is further to the right. The timestamp is the second in which the statement began.
-                if !hasTime, let time = epoch(line.dropping(place + 10)) {
+                if !hasTime, let time = epoch(line.dropping(index + 10)) {
                     writer.time(time)
                 }
                 hasTime = true
@@ -195,12 +195,12 @@ enum MySQLFormats {
     /// The time of up to twelve digits, seconds since 1970; nil without a digit.
     private static func epoch(_ text: Bytes) -> Timestamp? {
         var seconds = 0
-        var place = 0
-        while place < min(text.count, 12), text[place] &- 0x30 < 10 {
-            seconds = seconds * 10 + Int(text[place] &- 0x30)
-            place += 1
+        var index = 0
+        while index < min(text.count, 12), text[index] &- 0x30 < 10 {
+            seconds = seconds * 10 + Int(text[index] &- 0x30)
+            index += 1
         }
-        return place > 0 ? Timestamp(seconds: seconds, nanoseconds: 0) : nil
+        return index > 0 ? Timestamp(seconds: seconds, nanoseconds: 0) : nil
     }
 
     // MARK: The error log

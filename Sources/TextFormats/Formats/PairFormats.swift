@@ -92,7 +92,7 @@ enum PairFormats {
         case UInt8(ascii: "b"): scalar = 8
         case UInt8(ascii: "f"): scalar = 12
         case UInt8(ascii: "x"):
-            // A byte beyond ASCII is part of a character that is not known here.
+            // A byte beyond ASCII would be part of a character in an unknown encoding.
             guard let value = hexadecimal(text, 2, 2), value < 0x80 else { return 0 }
             scalar = value
             length = 4

@@ -37,7 +37,7 @@ enum JavaFormat {
             return true
         }
         reader.skipBlanks()
-        // Kafka has no brackets around the level, so only a known word is taken for one: otherwise a message
+        // Kafka has no brackets around the level, so only a known word counts as a level: otherwise a message
         // in brackets would be read as a record with its first word as the level.
         let start = reader.p
         let level = reader.word()
@@ -156,10 +156,10 @@ enum PythonFormat {
     private static func bracketedTime(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         // celery: `[2026-11-29 10:00:00,123: INFO/MainProcess] message`. A bracket before the colon means
         // gunicorn.
-        if let place = reader.rest.firstIndex(of: ": "), place < 30,
-            reader.rest.prefix(place).firstIndex(of: UInt8(ascii: "]")) == nil
+        if let index = reader.rest.firstIndex(of: ": "), index < 30,
+            reader.rest.prefix(index).firstIndex(of: UInt8(ascii: "]")) == nil
         {
-            guard reader.time(upTo: place, into: &writer) else { return false }
+            guard reader.time(upTo: index, into: &writer) else { return false }
             reader.p += 2
             guard let source = reader.until(UInt8(ascii: "]")) else { return false }
             let slash = source.firstIndex(of: UInt8(ascii: "/")) ?? source.count
@@ -242,14 +242,14 @@ enum PythonFormat {
         }
         writer.text("level", level)
         reader.skipBlanks()
-        let place = reader.p
+        let afterLevel = reader.p
         let logger = reader.word()
         // A name with a colon is the logger; other words belong to the message.
         if logger.count > 1, logger.last == UInt8(ascii: ":") {
             writer.text("logger", logger.prefix(logger.count - 1))
             _ = reader.skip(" ")
         } else {
-            reader.p = place
+            reader.p = afterLevel
         }
         writer.text("message", reader.rest)
         return true

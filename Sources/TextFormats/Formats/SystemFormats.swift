@@ -139,7 +139,8 @@ enum SyslogFormat {
         }
         for name in ["host", "program", "pid", "msgid"] as [StaticString] {
             guard let value = reader.until(UInt8(ascii: " ")) else { return false }
-            // `pid` alone has three letters; it is a number if it is one.
+            // `pid` is written as a number if it is one. Its length identifies it: the other names are
+            // longer.
             if name.utf8CodeUnitCount == 3 {
                 writer.number(name, value)
             } else {
@@ -212,13 +213,13 @@ enum SyslogFormat {
     /// 6.3.3).
     private static func unescape(_ text: Bytes, into writer: inout RecordWriter) {
         var left = text
-        while let place = left.firstIndex(of: UInt8(ascii: "\\")), place + 1 < left.count {
-            let isEscape = "\"\\]".utf8.contains(left[place + 1])
-            writer.content(left.prefix(isEscape ? place : place + 1))
+        while let index = left.firstIndex(of: UInt8(ascii: "\\")), index + 1 < left.count {
+            let isEscape = "\"\\]".utf8.contains(left[index + 1])
+            writer.content(left.prefix(isEscape ? index : index + 1))
             if isEscape {
-                writer.content(Bytes(left.start + place + 1, 1))
+                writer.content(Bytes(left.start + index + 1, 1))
             }
-            left = left.dropping(place + (isEscape ? 2 : 1))
+            left = left.dropping(index + (isEscape ? 2 : 1))
         }
         writer.content(left)
     }
@@ -254,12 +255,13 @@ enum KlogFormat {
         reader.skipBlanks()
         guard let thread = reader.digits(), reader.expect(" ") else { return false }
         writer.number("thread", thread)
-        guard let place = reader.until(UInt8(ascii: "]")), let colon = place.lastIndex(of: UInt8(ascii: ":"))
+        guard let source = reader.until(UInt8(ascii: "]")),
+            let colon = source.lastIndex(of: UInt8(ascii: ":"))
         else {
             return reader.fail("file:line]")
         }
-        writer.text("file", place.prefix(colon))
-        writer.number("line", place.dropping(colon + 1))
+        writer.text("file", source.prefix(colon))
+        writer.number("line", source.dropping(colon + 1))
         _ = reader.skip(" ")
         writer.text("message", reader.rest)
         return true

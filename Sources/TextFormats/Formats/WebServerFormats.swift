@@ -27,9 +27,9 @@ enum WebServerFormats {
         // The facts of the request follow the message. Source: ngx_http_log_error_handler in
         // https://github.com/nginx/nginx/blob/master/src/http/ngx_http_request.c.
         var message = reader.rest
-        if let place = factsPlace(message) {
-            let facts = message.dropping(place)
-            message = message.prefix(place)
+        if let index = factsIndex(message) {
+            let facts = message.dropping(index)
+            message = message.prefix(index)
             // The message comes before the facts in the object, as in the line.
             writer.text("message", message)
             nginxFacts(facts, into: &writer)
@@ -41,14 +41,14 @@ enum WebServerFormats {
 
     /// Where the facts begin; nil if the line has none. A path in the message, in quotes, may hold the text
     /// `, client: ` too: so an address follows it, and the quotes before it are in pairs.
-    private static func factsPlace(_ text: Bytes) -> Int? {
+    private static func factsIndex(_ text: Bytes) -> Int? {
         var from = 0
         var quotes = 0
         while let found = text.dropping(from).firstIndex(of: ", client: ") {
-            let place = from + found
+            let index = from + found
             quotes += text.dropping(from).prefix(found).buffer.reduce(0) { $0 + ($1 == 0x22 ? 1 : 0) }
-            if quotes.isMultiple(of: 2), beginsWithAddress(text.dropping(place + 10)) { return place }
-            from = place + 1
+            if quotes.isMultiple(of: 2), beginsWithAddress(text.dropping(index + 10)) { return index }
+            from = index + 1
         }
         return nil
     }
@@ -69,10 +69,10 @@ enum WebServerFormats {
     /// The number of a connection in `*5 `; nil if the text is not one.
     // The number begins after `*`.
     private static func connection(_ text: Bytes) -> Bytes? {
-        var place = 1
-        while place < text.count, text[place] &- 0x30 < 10 { place += 1 }
-        guard place > 1, place < text.count, text[place] == UInt8(ascii: " ") else { return nil }
-        return Bytes(text.start + 1, place - 1)
+        var index = 1
+        while index < text.count, text[index] &- 0x30 < 10 { index += 1 }
+        guard index > 1, index < text.count, text[index] == UInt8(ascii: " ") else { return nil }
+        return Bytes(text.start + 1, index - 1)
     }
 
     /// Names of the facts, in no particular order.
@@ -116,13 +116,13 @@ enum WebServerFormats {
         var from = 0
         while from < value.count {
             guard
-                let place = value.dropping(from).firstIndex(
+                let index = value.dropping(from).firstIndex(
                     of: isQuoted ? UInt8(ascii: "\"") : UInt8(ascii: ","))
             else { break }
-            let next = value.dropping(from + place + (isQuoted ? 1 : 0))
-            if isQuoted, next.isEmpty { return from + place }
-            if next.hasPrefix(", "), factName(next.dropping(2)) != nil { return from + place }
-            from += place + 1
+            let next = value.dropping(from + index + (isQuoted ? 1 : 0))
+            if isQuoted, next.isEmpty { return from + index }
+            if next.hasPrefix(", "), factName(next.dropping(2)) != nil { return from + index }
+            from += index + 1
         }
         return isQuoted && value.last == UInt8(ascii: "\"") ? value.count - 1 : value.count
     }
@@ -165,9 +165,9 @@ enum WebServerFormats {
         // A system error comes before the client: `(13)Permission denied: [client …] `. It becomes the
         // beginning of the message.
         var cause = Bytes.none
-        if reader.next == UInt8(ascii: "("), let place = reader.rest.firstIndex(of: ": [client ") {
-            cause = reader.rest.prefix(place + 2)
-            reader.p += place + 2
+        if reader.next == UInt8(ascii: "("), let index = reader.rest.firstIndex(of: ": [client ") {
+            cause = reader.rest.prefix(index + 2)
+            reader.p += index + 2
         }
         if reader.skip("[client ") || reader.skip("[remote ") {
             guard let client = reader.until(UInt8(ascii: "]")) else { return false }
@@ -177,9 +177,9 @@ enum WebServerFormats {
         // Apache adds the referer after the message; the last one counts, because the message may quote
         // another.
         var message = reader.rest
-        if let place = message.lastIndex(of: ", referer: ") {
-            writer.present("referer", message.dropping(place + 11))
-            message = message.prefix(place)
+        if let index = message.lastIndex(of: ", referer: ") {
+            writer.present("referer", message.dropping(index + 11))
+            message = message.prefix(index)
         }
         writer.text("message", cause, message)
         return true

@@ -11,11 +11,11 @@ struct BackfillProgress {
 
     /// The size of all files in bytes, as they are on the disk (compressed files count compressed).
     let total: ByteCount
-    /// How many of these bytes the agent has taken.
+    /// Number of these bytes that the agent has accepted.
     private(set) var taken: ByteCount = 0
     /// How many events were read in this run.
     private(set) var events = 0
-    /// Why the agent takes nothing now; nil while it does.
+    /// Why the agent accepts nothing now; nil while it accepts lines.
     var obstacle: String?
     /// When the run began.
     private let start: BootInstant

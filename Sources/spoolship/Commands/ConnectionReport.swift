@@ -57,7 +57,7 @@ struct ConnectionReport {
             let severity: Problem.Severity = complaint.isRefused ? .error : .warning
             return loaded.problem(.environment, complaint.message, about: setting, severity: severity)
         }
-        // Standard output has the report; a test event there would be part of it.
+        // The report is written to standard output; a test event there would become part of it.
         guard sends, destination.kind != .stdout else {
             test = nil
             return

@@ -35,7 +35,8 @@ extension DestinationSettings {
         }
     }
 
-    /// The index that an old configuration means, which depends on the format.
+    /// The setting that `index` of an old configuration sets: Splunk's index for that format, otherwise the
+    /// index of Elasticsearch.
     private var formatIndex: Template? {
         get { index }
         set {

@@ -54,12 +54,13 @@ public final class CompiledContainer: Sendable {
     let conditionFunctions: [[Int]]
     /// Whether each condition reads from the data layer what tags hide there, so that it cannot be decided.
     let blindConditions: [Bool]
-    /// Whether there is such a condition.
+    /// Whether any of `blindConditions` is true.
     let hasBlindConditions: Bool
     /// Tags whose rules read hidden members of data layers. If they hide members they fire unless something
     /// else excludes it; other tags fire only by rules that do not read such members.
     public let blindTags: Set<String>
-    /// Whether a tag that redacts or hashes may have to fire without a decision.
+    /// Whether a tag that redacts or hashes has rules that may be undecidable. It fires then, so that nothing
+    /// leaves that should be hidden.
     let failsClosed: Bool
     /// The facts of the machine.
     let facts: AgentFacts

@@ -123,14 +123,15 @@ extension Evaluation {
     @inline(never)
     private func folded(_ value: UnsafeMutablePointer<ComparedValue>) -> UnsafeBufferPointer<UInt8> {
         if !value.pointee.isFolded {
-            (value.pointee.foldedStart, value.pointee.foldedCount) = keep(Comparand.folded(text(of: value)))
+            (value.pointee.foldedStart, value.pointee.foldedCount) = storeText(
+                Comparand.folded(text(of: value)))
             value.pointee.isFolded = true
         }
         return own(value.pointee.foldedStart, value.pointee.foldedCount)
     }
 
     /// Stores a text; returns its place.
-    private func keep(_ text: [UInt8]) -> (start: Int, count: Int) {
+    private func storeText(_ text: [UInt8]) -> (start: Int, count: Int) {
         let start = texts.count
         text.withUnsafeBytes { texts.append($0) }
         return (start, text.count)
@@ -140,13 +141,13 @@ extension Evaluation {
     @inline(never)
     private func makeComparable(_ macro: Int) {
         var value = ComparedValue()
-        // The value is not in the line, so its text is stored here.
+        // For a value that is not part of the line: stores its text here.
         func spell(_ kind: ComparedValue.Kind, _ text: [UInt8]) {
             value.kind = kind
             value.isOwn = true
-            (value.start, value.count) = keep(text)
+            (value.start, value.count) = storeText(text)
         }
-        // The value is a part of the line, and stays there.
+        // For a value that is part of the line: refers to its bytes there.
         func point(_ kind: ComparedValue.Kind, _ range: Range<Int>) {
             value.kind = kind
             value.start = range.lowerBound

@@ -61,7 +61,7 @@ extension Evaluation {
         }
     }
 
-    /// Whether a collection's rules let it count.
+    /// Whether a collection is enabled: it has no rules, or one of them holds.
     private func isEnabled(_ rules: [Int]) -> Bool { rules.isEmpty || rules.contains { holds(rule: $0) } }
 
     /// Parameters of a call, or values of a collection, evaluated.
@@ -72,8 +72,8 @@ extension Evaluation {
     /// The result of a function; null if it is not known yet, in which case the call is added to
     /// `neededCalls`.
     private func result(of call: FunctionCall) -> MacroValue {
-        // While another result is missing, the parameters may be wrong: the call is found in the next
-        // evaluation.
+        // While the result of another call is missing, this call's parameters may be wrong, so it is not
+        // made. The evaluation is repeated with that result, and finds this call then.
         guard neededCalls.isEmpty else { return .null }
         if let result = results(call) { return MacroValue(result) }
         neededCalls.append(call)

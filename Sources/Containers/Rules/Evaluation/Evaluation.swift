@@ -62,11 +62,11 @@ final class Evaluation {
     /// Beginning of the line; without an event, any byte.
     @exclusivity(unchecked) private(set) var base: UnsafePointer<UInt8>
 
-    /// Not evaluated yet.
+    /// State of a condition, rule or compared value that was not evaluated yet.
     static let unknown: UInt8 = 0
-    /// A condition or rule that does not hold.
+    /// State of a condition or rule that does not hold.
     static let fails: UInt8 = 1
-    /// A condition or rule that holds; a value that is known.
+    /// State of a condition or rule that holds, and of a compared value that was evaluated.
     static let holds: UInt8 = 2
 
     /// An evaluation for a container; `begin` must follow.

@@ -39,7 +39,7 @@ enum Number {
         }
     }
 
-    /// The number of a stored value whose text may not be exact; nil for other values.
+    /// The number of a stored double beyond 2^53, whose original digits are unknown; nil for other values.
     init?(held value: JSONValue) {
         guard case .double(let number) = value, number.magnitude > 0x1p53 else { return nil }
         self = .held(number)
@@ -86,7 +86,8 @@ enum Number {
         1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
     ]
 
-    /// A double that compares exactly as the number does, with others that have one; nil for other numbers.
+    /// A double that equals the number exactly. Two numbers that have one can be compared as doubles. Nil for
+    /// numbers that no double equals for certain.
     var exactValue: Double? {
         switch self {
         case .integer(let number): number.magnitude > 1 << 53 ? nil : Double(number)

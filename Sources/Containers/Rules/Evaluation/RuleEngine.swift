@@ -93,7 +93,7 @@ public final class RuleEngine {
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         hidden.use(containers)
         for app in layers.layers.keys { layers.hide(hidden(of: app), of: app) }
-        // A container after the first one may need functions, and then the event comes again.
+        // If a later container calls functions, the event is evaluated again once their results are there.
         containersInForce = (containers.isEmpty, containers.dropFirst().contains(where: \.asksFunctions))
     }
 
@@ -105,8 +105,8 @@ public final class RuleEngine {
 
     // MARK: Hiding
 
-    /// What is hidden of an app: which texts must not be sent, whether patterns search texts, and from which
-    /// members nothing is copied.
+    /// What tags hide in an app's events: which texts must not be sent, whether patterns search texts, and
+    /// from which members the agent copies nothing.
     public func hiding(of app: String) -> (withheld: WithheldTexts, isSearched: Bool, paths: HiddenPaths?) {
         let members = hidden(of: app)
         let paths: HiddenPaths = (hidden.changes, { names in members.uncopied.contains { $0.covers(names) } })
@@ -172,7 +172,7 @@ public final class RuleEngine {
 
     // MARK: Events
 
-    /// Whether an event of that name may concern anything in force. If not, `apply` need not be called.
+    /// Whether any container in force may act on an event with this name. If not, `apply` is not called.
     @inline(__always)
     public func mayConcern(name: UnsafeBufferPointer<UInt8>) -> Bool {
         if !pushed.isEmpty { return true }
@@ -225,7 +225,7 @@ public final class RuleEngine {
         note(.tooLarge)
         // The line is no longer an event, so what tags hide is hidden regardless of their rules.
         let hidden = hidden(of: app)
-        if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { keep($0) } }
+        if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { replaceEvent($0) } }
         return .tooLarge
     }
 
@@ -245,7 +245,7 @@ public final class RuleEngine {
     }
 
     /// Makes bytes the present event.
-    private func keep(_ bytes: UnsafeRawBufferPointer) {
+    private func replaceEvent(_ bytes: UnsafeRawBufferPointer) {
         changed.removeAll(keepingCapacity: 1 << 20)
         changed.append(bytes)
         arrived = changed.bytes
@@ -317,7 +317,7 @@ public final class RuleEngine {
             }
         }
         guard isChanged else { return .kept }
-        keep(editor.line())
+        replaceEvent(editor.line())
         return .kept
     }
 

@@ -1,19 +1,19 @@
 internal import CRE2
 
-/// Which pairs of neighbouring bytes a text has, a bit each. Many pairs share a bit, and capitals count as
-/// small letters.
+/// The pairs of neighbouring bytes in a text, as a set of 64 bits. Many pairs share a bit, and capitals count
+/// as small letters.
 ///
 /// A text that contains a part has all pairs of the part, and a text that an expression matches has those
 /// that the expression requires. So most conditions that do not hold are decided by two numbers, without a
 /// search.
 struct TextPairs: Equatable {
-    /// The bits.
+    /// The set: bit n is 1 if the text has one of the pairs that share this bit.
     let bits: UInt64
 
     /// No pairs: nothing is required.
     static let none = TextPairs(bits: 0)
 
-    /// Pairs of some bits.
+    /// A set with these bits.
     init(bits: UInt64) { self.bits = bits }
 
     /// The pairs of a text that is searched; all pairs if the text is long or not ASCII, so that nothing is
@@ -28,7 +28,7 @@ struct TextPairs: Equatable {
         bits = ~pairs.bits == 0 ? 0 : pairs.bits
     }
 
-    /// Whether a text with these pairs cannot have what requires those.
+    /// Whether a text with these pairs cannot contain a part that requires the given pairs.
     @inline(__always)
     func lacks(_ required: TextPairs) -> Bool { required.bits & ~bits != 0 }
 }

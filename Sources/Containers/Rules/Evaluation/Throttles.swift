@@ -24,7 +24,7 @@ struct Throttles {
         /// up the one with the fewest events.
         mutating func hasRoom(for key: Key) -> Bool {
             guard counts[key] == nil else { return true }
-            let room = holdings.take(for: key.holder, of: Throttles.limit)
+            let room = holdings.reserve(for: key.holder, of: Throttles.limit)
             if case .givenUp(let giver) = room {
                 let own = counts.filter { $0.key.holder == giver && $0.key.hash != nil }
                 if let least = own.min(by: { $0.value < $1.value }) {

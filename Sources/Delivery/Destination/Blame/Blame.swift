@@ -71,7 +71,7 @@ struct Blame: Sendable {
     private static let trustKept = 10
 
     private(set) var acknowledged: Acknowledged
-    /// What is remembered of apps.
+    /// Records of apps whose events were accepted or refused.
     private var apps = AppRecords()
     /// Fates of the last 1,000 events.
     private var rejections: RejectionWindow
@@ -82,7 +82,7 @@ struct Blame: Sendable {
 
     /// - Parameters:
     ///   - isWithSettings: whether an earlier run got anything acknowledged with the present settings.
-    ///   - ceiling: what an earlier run learned with them.
+    ///   - ceiling: the body limit that an earlier run found with the present settings; nil if it found none.
     init(isWithSettings: Bool, ceiling: SizeCeiling? = nil) {
         self.ceiling = ceiling
         acknowledged = Acknowledged(isWithSettings: isWithSettings)
@@ -125,7 +125,7 @@ struct Blame: Sendable {
     /// Counts refused events towards the share of their app and, if the app is known, of all.
     mutating func noteRefused(_ events: Int, app: String?) {
         apps.note(refused: true, events: events, of: app)
-        // Pieces of a lane with an order are not parted between apps, so the share of all decides there.
+        // Lanes with an order are not cut by app, so they use the share of all apps together.
         if app != nil {
             apps.note(refused: true, events: events, of: nil)
         }

@@ -76,8 +76,8 @@ enum Cut {
         }
     }
 
-    /// Most events of a batch to form at a share of refused events, so that one cut makes pieces of the best
-    /// size; no limit while few are refused.
+    /// Upper limit of a new batch's events while the destination refuses this share of events: one cut of
+    /// such a batch makes pieces of the best size. No limit while few events are refused.
     static func largestBatch(share: Double?) -> Int {
         guard let share, share * Double(smallBatch) >= 4 else { return .max }
         return max(smallBatch, mostPieces * best(share))

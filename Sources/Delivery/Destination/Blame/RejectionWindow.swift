@@ -22,7 +22,8 @@ struct RejectionWindow: Sendable {
     /// Rejected events since anything was accepted.
     private var inARow = 0
 
-    /// - Parameter trusted: accepted events to begin with, for what an earlier run saw.
+    /// - Parameter trusted: number of accepted events that the window begins with, if an earlier run had
+    ///   events accepted.
     init(trusted: Int = 0) { note(rejected: false, events: trusted, of: trusted) }
 
     private var events: Int { runs.reduce(0) { $0 + $1.events } }

@@ -112,7 +112,7 @@ extension Kept.Card {
         return attemptedAt >= began && rejectedAt >= attemptedAt
     }
 
-    /// Whether the batch is an untried piece of an app that was not tried yet.
+    /// Whether the batch is a piece that was never sent, and its app is not among those that were tried.
     ///
     /// - Parameter asked: numbers of the apps that were tried.
     func isUnasked(_ asked: Set<Int>) -> Bool {

@@ -76,8 +76,8 @@ package struct OTLPEncoder: BatchEncoder {
         return found.flatMap { $0.rejected < 0 ? nil : $0 }
     }
 
-    /// As above, for JSON. Unknown members are ignored, but an error is not a response of the protocol:
-    /// gRPC's `Status`, or an error of a gateway.
+    /// What an answer in JSON says about rejected records. Unknown members are ignored. Nil for an error,
+    /// which is not a response of the protocol: gRPC's `Status`, or an error of a gateway.
     private static func partialSuccess(_ answer: JSONSlice) -> (rejected: Int64, message: String)? {
         guard answer.members != nil, answer["error"].map({ $0.kind == .null }) ?? true else { return nil }
         if let code = answer["code"]?.integer, code != 0, !(200...299).contains(code) { return nil }

@@ -34,9 +34,8 @@ package struct SplunkEncoder: BatchEncoder {
     package let templates: EventTemplates?
 
     /// - Parameters:
-    ///   - settings: host, source, source type, index and fields, which the collector keeps with each
-    ///     event. For those that are nil the token's defaults count, except for the source of an event with
-    ///     `log.file.path`.
+    ///   - settings: host, source, source type, index and fields, which the collector stores with each event.
+    ///     If one is nil, the token's default applies; the source is `log.file.path` of an event that has it.
     ///   - channel: id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil
     ///     does not wait for indexers.
     ///   - host: this machine's name, sent with events that name it themselves if the settings name none.

@@ -19,7 +19,8 @@ package struct TemplateEncoder: BatchEncoder {
 
     package var traits: FormatTraits { FormatTraits(answerBytes: (65_536, 256), namesOwners: true) }
 
-    /// The texts of all events, with the texts around and between them.
+    /// The body: the template filled in for each event, with the separator between events, between the texts
+    /// of `begin` and `end`.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         var text = JSONText(capacity: lines.count + lines.count / 2)
         var times = TimestampWriter()
