@@ -179,6 +179,38 @@ struct RememberedFilesTests {
         #expect(pass.forgotten.count == RememberedFiles.mostWhileWaiting + 2 - RememberedFiles.mostMissing)
     }
 
+    @Test("contents are not forgotten because rotation renames archives, however many and often")
+    func renamedArchivesForgetNothing() {
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
+        var files = RememberedFiles([])
+        var pass = Pass()
+        let content = gone(0, at: nil)
+        files.miss(content.0, content.1, isAway: false, at: now, in: &pass)
+        // Archives that were read and stay, under names that go up with each rotation.
+        var archives = (1...300).map { number in
+            var (checkpoint, trace) = gone(number, at: nil)
+            trace.doneVersion = UInt64(number)
+            checkpoint.state = trace.encoded
+            return (checkpoint, trace)
+        }
+        for (checkpoint, _) in archives { files.keepPresent(checkpoint) }
+        for rotation in 1...100 {
+            let other = gone(1000 + rotation, at: nil)
+            files.miss(other.0, other.1, isAway: false, at: now, in: &pass)
+            for index in archives.indices {
+                let (checkpoint, trace) = archives[index]
+                files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+                let path = FileName("app/x.jsonl.\(index + rotation).gz")
+                files.found(FileID(bytes: checkpoint.key), at: path, links: 1, in: &pass)
+                archives[index].0.path = path.text
+            }
+        }
+        #expect(files.kept[FileID(bytes: content.0.key)] != nil)
+        #expect(files.kept.count == 401)
+        #expect(files.sizes["counted"] == 101)
+        #expect(files.sizes["missing", default: 0] <= 2 * 102 + 64)
+    }
+
     @Test("a copy is recognised although thousands of other contents came before the reader looked at it")
     func aCopyThatWaitsIsKnown() async throws {
         let spool = try SpoolHarness()

@@ -40,8 +40,12 @@ struct RememberedFiles {
     /// were missed together with their directories: these may all come back with a mount, so they do not
     /// count for the bound.
     private var missing: [Holder?: FIFO<Missed>] = [:]
-    /// Count of files in `missing` that have a holder.
-    private var missingCount = 0
+    /// The files that are gone and count for the bound, each with its holder. Entries of `missing` outlive
+    /// this: rotation that renames a thousand archives makes a thousand entries, and if they counted, the
+    /// contents whose copies are still to come would be forgotten, and their copies be read again.
+    private var counted: [FileID: Holder] = [:]
+    /// How many files of each holder are in `counted`.
+    private var counts: [Holder: Int] = [:]
     /// The latest time at which a file was missed, in milliseconds since 1970. Later times are never lower,
     /// so that the order of files survives a clock that is set back.
     private var latest: Int64 = 0
@@ -64,7 +68,7 @@ struct RememberedFiles {
     var sizes: [String: Int] {
         [
             "remembered": kept.count, "contents": contents.count, "staying": staying.count,
-            "missing": missing.values.reduce(0) { $0 + $1.count },
+            "missing": missing.values.reduce(0) { $0 + $1.count }, "counted": counted.count,
         ]
     }
 
@@ -146,6 +150,7 @@ struct RememberedFiles {
     @discardableResult
     mutating func remove(_ id: FileID) -> Checkpoint? {
         guard let checkpoint = kept.removeValue(forKey: id) else { return nil }
+        uncount(id)
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
             contents.remove(id, trace.fingerprint, from: Stream.of(checkpoint, trace, joinedTops: joinedTops))
         }
@@ -206,21 +211,25 @@ struct RememberedFiles {
             isAway
             ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner, joinedTops: joinedTops).pooled
         missing[holder, default: FIFO()].append(missed)
-        if !isAway {
-            missingCount += 1
+        uncount(id)
+        if let holder {
+            counted[id] = holder
+            counts[holder, default: 0] += 1
         }
         dropStale(of: holder)
         forget(of: holder, at: time, in: &pass)
         let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
         // The holder with the most files gives up its oldest, so that one app's rotations do not have another
         // app's copies read again.
-        while missingCount > most,
-            let largest = missing.max(by: {
-                $0.key == nil || $0.value.count < $1.value.count && $1.key != nil
-            })?.key
-        {
+        while counted.count > most, let largest = counts.max(by: { $0.value < $1.value })?.key {
             forget(of: largest, at: time, atLeast: 1, in: &pass)
         }
+    }
+
+    /// A file is not gone any more, or is forgotten.
+    private mutating func uncount(_ id: FileID) {
+        guard let holder = counted.removeValue(forKey: id), let count = counts[holder] else { return }
+        counts[holder] = count > 1 ? count - 1 : nil
     }
 
     /// Forgets a holder's files that have been gone for long, and at least `least` of the oldest. Stale
@@ -229,21 +238,24 @@ struct RememberedFiles {
         of holder: Holder?, at time: any TimeSource, atLeast least: Int = 0, in pass: inout Pass
     ) {
         let (wall, boot) = (time.wallTime, time.bootTime)
-        var count = 0
+        var forgotten = 0
         while let first = missing[holder]?.first {
             let isMissing = isCurrent(first)
-            guard !isMissing || count < least || RememberedFiles.isOld(first, at: wall, boot) else { break }
+            let mayGo = !isMissing || forgotten < least || RememberedFiles.isOld(first, at: wall, boot)
+            guard mayGo else { break }
             _ = missing[holder]?.popFirst()
-            count += 1
             guard isMissing else { continue }
             remove(first.id)
             pass.forget(first.id)
+            forgotten += 1
         }
-        if holder != nil {
-            missingCount -= count
-        }
+        // Otherwise the caller, which asks while there are too many, would never end.
+        assert(forgotten >= least, "a file that counts has an entry in the list of its holder")
         if missing[holder]?.isEmpty == true {
             missing[holder] = nil
+            if let holder, forgotten < least {
+                counts[holder] = nil
+            }
         }
     }
 
@@ -251,16 +263,14 @@ struct RememberedFiles {
     /// of its files each time, and the first entry, which may be valid for a day, keeps all others in the
     /// list.
     private mutating func dropStale(of holder: Holder?) {
-        guard let list = missing[holder], list.count > 2 * kept.count + 64 else { return }
-        var current = FIFO<Missed>()
+        let current = holder.map { counts[$0] ?? 0 } ?? kept.count
+        guard let list = missing[holder], list.count > 2 * current + 64 else { return }
+        var valid = FIFO<Missed>()
         var seen: Set<FileID> = []
         for missed in list.values where isCurrent(missed) && seen.insert(missed.id).inserted {
-            current.append(missed)
+            valid.append(missed)
         }
-        if holder != nil {
-            missingCount -= list.count - current.count
-        }
-        missing[holder] = current
+        missing[holder] = valid
     }
 
     /// Whether a file is still missing since the time of its entry.
@@ -331,7 +341,8 @@ struct RememberedFiles {
         // The caller calls `miss` for each of them in this order, including files that were missed before, so
         // the lists are built again.
         missing = [:]
-        missingCount = 0
+        counted = [:]
+        counts = [:]
         let unseen = kept.filter { present?.contains($0.key) != true }.map { ($0, $1, FileTrace($1.state)) }
         present = nil
         func since(_ file: (FileID, Checkpoint, FileTrace?)) -> Int64 {
