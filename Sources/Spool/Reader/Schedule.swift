@@ -9,6 +9,8 @@ final class Schedule {
     private let time: any TimeSource
     private var agenda = Agenda()
     var life = SpoolReaderLife()
+    /// Whether errands are being carried out.
+    private var isInErrands = false
     /// Posts the next call of `pump` to the loop.
     private var post: () -> Void = {}
     /// Sets the timer, or cancels it (nil).
@@ -57,9 +59,18 @@ final class Schedule {
         life.isRunning ? agenda.popDue(now) : nil
     }
 
+    /// Errands are carried out now. What is planned meanwhile may be due at once, so the timer is set once
+    /// they have ended.
+    func beginErrands() { isInErrands = true }
+
+    func endErrands() {
+        isInErrands = false
+        setAlarm()
+    }
+
     /// Sets the reader's timer to the next errand, if it is not set so.
-    func setAlarm() {
-        guard life.isRunning, let next = agenda.nextAlarm() else { return }
+    private func setAlarm() {
+        guard !isInErrands, life.isRunning, let next = agenda.nextAlarm() else { return }
         setTimer(max(.zero, next - now))
     }
 

@@ -11,6 +11,7 @@ extension SpoolReader {
     /// Runs due errands for at most `limit`, and charges each to its app.
     func runErrands(within limit: Duration) {
         let end = schedule.now + limit
+        schedule.beginErrands()
         while let errand = schedule.popDue() {
             let start = schedule.now
             let app = share(of: errand)
@@ -20,7 +21,7 @@ extension SpoolReader {
             }
             if schedule.now >= end { break }
         }
-        schedule.setAlarm()
+        schedule.endErrands()
     }
 
     /// The app to which an errand is charged; nil if it belongs to no app.
@@ -196,8 +197,9 @@ extension SpoolReader {
     /// Handles the changes that were read, as far as there is time.
     func takeChanges() {
         watching.takeChanges(within: SpoolReader.changesTime) { change in
-            let isQuiet = lives.streams.nameless.isEmpty && reports.complaints.isEmpty
-            if !(isQuiet && watching.isOfNoConcern(change)) {
+            if !watching.isOfNoConcern(change) || !lives.streams.nameless.isEmpty
+                || !reports.complaints.isEmpty
+            {
                 take(change)
             }
         }
