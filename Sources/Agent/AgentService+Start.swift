@@ -308,7 +308,9 @@ extension AgentService {
             figures.places.append(known)
             return makeIntake(wantedOfPlaces, of: place, known)
         }
-        let (log, readerLoop, mounts) = (log, readerLoop, mounts)
+        let log = log
+        let readerLoop = readerLoop
+        let mounts = mounts
         let shared = LoopBound(mounts.sharedReading(on: readerLoop), to: readerLoop)
         let restore = { @Sendable in
             let now = try await queue.restore()
@@ -337,15 +339,16 @@ extension AgentService {
             }
         }
         let spool: MovableReader
-        let (settings, hasRead) = (settings, queue.snapshot.intake.read > 0)
-        if task == nil, let mount = DistantMount.onTheWay(of: settings.spool.directory) {
+        let known = settings
+        let hasRead = queue.snapshot.intake.read > 0
+        if task == nil, let mount = DistantMount.onTheWay(of: known.spool.directory) {
             let intake = LoopBound(makeIntake(wanted, figures.spool), to: readerLoop)
-            let make = distant(settings.spoolOptions, intake)
+            let make = distant(known.spoolOptions, intake)
             spool = MovableReader(
                 nil, intake: intake, on: readerLoop, loops: mounts, log: log, restore: restore
             ) { home, start in
                 if claim.taken == nil {
-                    claim.take(try AgentService.takeSpool(settings, hasRead: hasRead, log: log))
+                    claim.take(try AgentService.takeSpool(known, hasRead: hasRead, log: log))
                 }
                 return try make(home, start)
             }
@@ -358,12 +361,12 @@ extension AgentService {
             // An agent with a task does not read the spool.
             claim.take(
                 task == nil
-                    ? try AgentService.takeSpool(settings, hasRead: hasRead, log: log)
+                    ? try AgentService.takeSpool(known, hasRead: hasRead, log: log)
                     : SpoolClaim.Taken(lock: nil, isNew: false))
-            let made = try reader(settings.spoolOptions, makeIntake(wanted, figures.spool))
+            let made = try reader(known.spoolOptions, makeIntake(wanted, figures.spool))
             spool = MovableReader(
                 made.reader, intake: made.intake, on: readerLoop, loops: mounts, log: log, restore: restore,
-                make: distant(settings.spoolOptions, made.intake))
+                make: distant(known.spoolOptions, made.intake))
         }
         let places = try settings.placeOptions.map { options throws(AgentError) in
             let made = try reader(options, intake(of: (options.place?.app ?? "") + options.directory))

@@ -18,7 +18,8 @@ struct WatchedLoop: Sendable {
 
     /// What its silence means.
     func obstacle(after silence: Duration) -> String {
-        let (seconds, file) = (silence.components.seconds, loop.awaitedFile)
+        let seconds = silence.components.seconds
+        let file = loop.awaitedFile
         if let mount {
             let cause = file.map { ": the agent waits for \($0)" } ?? ""
             return "\(mount): its file system does not answer, for \(seconds) s now\(cause); all else is read"

@@ -24,7 +24,7 @@ final class MountLoops: Sendable {
 
     private let state = Mutex(State())
 
-    /// The loop of a mount; made, and its thread started, if there is none.
+    /// The loop of a mount, made when it is first asked for, with a thread of its own.
     func home(of mount: DistantMount) throws(SystemError) -> Home {
         if let known = state.withLock({ $0.homes[mount] }) { return known }
         // A mount that was unmounted and mounted again gets a loop of its own: the old one may hang for ever.

@@ -82,7 +82,7 @@ public struct DistantMount: Sendable, Hashable {
 
     init(_ mount: Mount) { (number, path) = (mount.number, mount.path) }
 
-    /// The first such mount on the way of a path; nil if there is none. No such file system is asked.
+    /// The first such mount on the way of a path; nil without one. No such file system is asked.
     public static func onTheWay(of path: String) -> DistantMount? {
         do {
             _ = try ReadPlace.opened(path)
