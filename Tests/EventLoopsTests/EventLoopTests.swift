@@ -120,8 +120,10 @@ struct EventLoopTests {
         }
     }
 
-    @Test("a gathering loop's closures for another loop start at the end of its round, with its tasks")
-    func gathersClosures() async throws {
+    @Test(
+        "of a gathering loop's closures `postSoon` waits for the end of the round, and `post` for nothing",
+        arguments: [true, false])
+    func gathersClosures(isSoon: Bool) async throws {
         try await withLoop { loop in
             try await withLoop { other in
                 let asking = Resident(on: loop)
@@ -130,12 +132,18 @@ struct EventLoopTests {
                 let wasEarly: Bool = await withCheckedContinuation { continuation in
                     // The other loop sleeps before it is given the closure.
                     loop.after(.milliseconds(50)) {
-                        other.post { began.store(true, ordering: .releasing) }
-                        usleep(50_000)
+                        if isSoon {
+                            other.postSoon { began.store(true, ordering: .releasing) }
+                            usleep(50_000)
+                        } else {
+                            // The caller waits, as one does who asks a thread of its own for a file.
+                            other.post { began.store(true, ordering: .releasing) }
+                            for _ in 0..<30_000 where !began.load(ordering: .acquiring) { usleep(1_000) }
+                        }
                         continuation.resume(returning: began.load(ordering: .acquiring))
                     }
                 }
-                #expect(!wasEarly)
+                #expect(wasEarly == !isSoon)
                 while !began.load(ordering: .acquiring) { try await Task.sleep(for: .milliseconds(1)) }
             }
         }

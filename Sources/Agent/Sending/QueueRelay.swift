@@ -43,7 +43,8 @@ final class QueueRelay: Sendable {
             let now = time.wallTime
             parts.recorder.addIfDue(at: now) { StatusHistory.Sample(snapshot, at: now) }
             if !isMainTold.exchange(true, ordering: .acquiringAndReleasing) {
-                mainLoop.post {
+                // The answers to the calls of this commit follow in the same round: one wake-up for all.
+                mainLoop.postSoon {
                     isMainTold.store(false, ordering: .releasing)
                     parts.driver.assumeIsolated { $0.summariesChanged() }
                     expiry.assumeIsolated { $0.queueChanged() }

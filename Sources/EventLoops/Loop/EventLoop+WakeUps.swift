@@ -2,8 +2,8 @@ internal import CLinux
 internal import Glibc
 
 extension EventLoop {
-    /// From now on, wakes other loops once per round, rather than for each task and closure that
-    /// this loop gives them.
+    /// From now on, wakes other loops once per round, rather than for each task that hops to them from
+    /// this loop and each `postSoon`.
     ///
     /// Waking a thread costs more than most tasks. Suited to a loop whose rounds are short, or which
     /// calls `wakeOthers` before it blocks: tasks for other loops start only then. On the loop's

@@ -165,6 +165,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     /// Runs a closure on the loop's thread, after its present work. From any thread.
     public func post(_ closure: @escaping @Sendable () -> Void) {
         if put(.closure(closure)) {
+            wakeUp()
+        }
+    }
+
+    /// Runs a closure as `post` does. A loop that gathers wake-ups (`gatherWakeUps`) wakes this one only at
+    /// the end of its round, so the caller must not wait for the closure.
+    public func postSoon(_ closure: @escaping @Sendable () -> Void) {
+        if put(.closure(closure)) {
             wakeUpOrGather()
         }
     }
