@@ -141,7 +141,8 @@ public struct Settings: SettingsSection {
         .section("queue", \.queue, "The queue on disk, between the spool and the destinations."),
         .section(
             "dispatch", \.dispatch,
-            "When batches are sent, and how large they are. Each key may also be in a [[destination]], for it alone."),
+            "When batches are sent, and how large they are. Each key may also be in a [[destination]], for it alone."
+        ),
         .section("retry", \.retry, "What happens after a failed attempt."),
         .section(
             "dead_letters", \.deadLetters, "Dead letters: events that a destination rejected permanently."),

@@ -93,7 +93,8 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "max_connection_age", \.maxConnectionAge, .duration(.seconds(1) ... .seconds(86_400)),
             "The age at which a connection is replaced.", only: .servers, changesAnswers: false
-        ).retired("a connection is replaced after 10m, so that changes of DNS and load balancers take effect"),
+        ).retired(
+            "a connection is replaced after 10m, so that changes of DNS and load balancers take effect"),
         .setting(
             "rate_limit", \.rateLimit, .number(0...100_000), "The most requests a second; 0 for no limit.",
             changesAnswers: false),
