@@ -96,7 +96,8 @@ public struct ArchiveErasure: Sendable {
         _ path: String, in folder: String, _ isFound: ([UInt8]) -> Bool, _ erased: inout ErasedFiles
     ) {
         do throws(SpoolError) {
-            var (found, staying) = (0, 0)
+            var found = 0
+            var staying = 0
             let problem = try read(path) { line in
                 if isFound(line) {
                     found += 1
