@@ -128,7 +128,8 @@ extension DestinationSettings: SettingsSection {
         .section("tls", \.tls, "Certificates to trust and to present.", only: .servers),
         .section(
             "oauth2", \.oauth2,
-            "The server that issues access tokens, and its client. ca_file, as in [destination.tls], is for this server.",
+            "The server that issues access tokens, and its client. ca_file, as in [destination.tls], is for"
+                + " this server.",
             only: .types([.http, .kafka])),
         .section("aws", \.aws, "Signs requests for an AWS service.", only: .types([.http])),
         .section("accept", \.accept, "What an answer must be to acknowledge.", only: .types([.http])),
