@@ -192,7 +192,9 @@ public struct ArchiveErasure: Sendable {
             _ = try read(path) { line in
                 guard !isFound(line) else { return }
                 waiting += line
-                if waiting.count >= ArchiveErasure.pieceSize { flush() }
+                if waiting.count >= ArchiveErasure.pieceSize {
+                    flush()
+                }
             }
         } catch {
             throw error.cause ?? SystemError("read", number: EIO)
