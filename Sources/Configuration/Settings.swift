@@ -136,12 +136,14 @@ public struct Settings: SettingsSection {
         .section("spool", \.spool, "Reading the spool, the directory where apps write their events."),
         .list(
             "destination", \.destinations, key: "name", .destinationName, { $0.name },
-            "Where events go. Without any destination the spool is not read. The keys of [dispatch], and max_age of [queue], may"
-                + " also be here, for this destination alone."),
+            "Where events go. Without any destination the spool is not read. The keys of [dispatch], and"
+                + " max_age of [queue], may also be here, for this destination alone."),
         .section("queue", \.queue, "The queue on disk, between the spool and the destinations."),
         .section(
             "dispatch", \.dispatch,
-            "When batches are sent, and how large they are. Each key may also be in a [[destination]], for it alone."),
+            "When batches are sent, and how large they are. Each key may also be in a [[destination]], for it"
+                + " alone."
+        ),
         .section("retry", \.retry, "What happens after a failed attempt."),
         .section(
             "dead_letters", \.deadLetters, "Dead letters: events that a destination rejected permanently."),
@@ -168,8 +170,8 @@ public struct Settings: SettingsSection {
             "What happens to events: each rule has a condition and actions, and all apply, in their order."),
         .list(
             "container", \.containers, key: "id", ContainerSettings.idType, { $0.id },
-            "Remotely managed containers, in the order in which they apply. ca_file, as in [destination.tls], and hash_key, as in"
-                + " [agent], may be here, too."),
+            "Remotely managed containers, in the order in which they apply. ca_file, as in [destination.tls],"
+                + " and hash_key, as in [agent], may be here, too."),
         .named(
             "functions", \.functions,
             "The commands that containers may call. A container cannot name a command."),

@@ -367,7 +367,8 @@ package struct MetricTable: Sendable {
     )
     package let spoolUnfinishedLines = gauge(
         "spool_unfinished_lines",
-        "Files whose last line has had no end for longer than a minute; spoolship status names them (at most 16).")
+        "Files whose last line has had no end for longer than a minute; status names them, at most 16."
+    )
     package let spoolPassedOver = gauge(
         "spool_passed_over_files", "Files that are not read because of their names' endings.")
     package let spoolCrowdedDirectories = gauge(

@@ -97,11 +97,13 @@ public struct SpoolFigures: Sendable, Equatable {
 
     /// The beginning of a line at the end of a file, whose rest is not written yet.
     public struct UnfinishedLine: Sendable, Equatable {
+        /// The app of the file.
         public var app: String
         /// The whole path.
         public var path: String
         /// When the bytes were seen first.
         public var since: Timestamp
+        /// Length of the beginning.
         public var bytes: Int64
 
         package init(app: String, path: String, since: Timestamp, bytes: Int64) {

@@ -497,7 +497,8 @@ struct StartupCheckTests {
             "[[rule]]\nname = \"no users\"\nhash = [\"properties.user\"]",
             says: "\"no users\" hashes without a key: name agent.hash_key", warning: true)
         let redaction = "[[rule]]\nredact = { patterns = [\"email\"] }\n"
-        try expect(redaction, says: "makes digests of ids with a key that is drawn at each start", warning: true)
+        try expect(
+            redaction, says: "makes digests of ids with a key that is drawn at each start", warning: true)
         let key = try write("key", String(repeating: "k", count: 32), mode: 0o640)
         #expect(try problems(redaction + "[agent]\nhash_key = \"file:\(key)\"").isEmpty)
         #expect(
@@ -508,7 +509,8 @@ struct StartupCheckTests {
             mode: 0o644)
         try expect(
             "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"",
-            says: "\"t\" makes digests of ids with a key that is drawn at each start: name a hash_key", warning: true)
+            says: "\"t\" makes digests of ids with a key that is drawn at each start: name a hash_key",
+            warning: true)
     }
 
     @Test("tm02, tm14: a default file that has expired, or calls a forbidden function, is a warning")

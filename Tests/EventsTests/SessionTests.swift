@@ -133,7 +133,7 @@ struct SessionTests {
         #expect(reading.read(#""pid":{"a":1}"#).session == none)
     }
 
-    @Test("a launch is a new session at once with a pid or a new file; in the same file only after the timeout")
+    @Test("a launch begins a session at once with a pid or a new file, else after the timeout")
     func launches() {
         var reading = SessionReading(.automatic)
         let first = reading.read(#""pid":1"#).session

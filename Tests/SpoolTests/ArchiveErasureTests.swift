@@ -71,7 +71,8 @@ struct ArchiveErasureTests {
     func large() throws {
         var (text, staying) = ("", "")
         for number in 0..<40_000 {
-            let line = "{\"number\":\(number),\"user\":\(number % 3 == 0 ? 4711 : 17),\"pad\":\"0123456789\"}\n"
+            let line =
+                "{\"number\":\(number),\"user\":\(number % 3 == 0 ? 4711 : 17),\"pad\":\"0123456789\"}\n"
             text += line
             if !line.contains("4711") {
                 staying += line
@@ -89,7 +90,10 @@ struct ArchiveErasureTests {
         try write("no gzip at all", as: path("broken.jsonl.gz"))
         let erased = erase()
         #expect(erased.events == 1 && erased.failures == 2)
-        #expect(erased.failed.map { $0.prefix { $0 != ":" } } == [path("broken.jsonl.gz")[...], path("long.jsonl")[...]])
+        #expect(
+            erased.failed.map { $0.prefix { $0 != ":" } } == [
+                path("broken.jsonl.gz")[...], path("long.jsonl")[...],
+            ])
         #expect(try lines(path("long.jsonl")) == "{\"user\":17}\n")
     }
 

@@ -175,12 +175,12 @@ struct StatusText: Sendable {
             text += "; " + styled("reading waits: \(waits)", .warning)
         }
         for line in spool.unfinishedLines {
+            let bytes = HumanText.bytes(Int(line.bytes))
             let age = HumanText.duration(report.now - line.since)
+            let words = "\(bytes) have waited for a line feed for \(age)"
             text +=
                 "\n        "
-                + styled(
-                    "\(line.app): a line of \(line.path) has no end: \(HumanText.bytes(Int(line.bytes))) wait for a line feed,"
-                        + " for \(age)", .warning)
+                + styled("\(line.app): the last line of \(line.path) has no end: \(words)", .warning)
         }
         for (place, figures) in spool.places {
             let state =

@@ -207,7 +207,8 @@ public struct AppSettings: SettingsSection {
             .section("limits", \.limits, "Limits of its events.", sameKeysAs: "[limits]"),
             .section(
                 "journal", \.journal,
-                "systemd's journal, which is read if this section is there; journal = true reads all of it. The user spoolship must be in the group systemd-journal.",
+                "systemd's journal, which is read if this section is there; journal = true reads all of it."
+                    + " The user spoolship must be in the group systemd-journal.",
                 isOn: { \.read }),
         ]
         + JournalSettings.entries.dropFirst().map { row in

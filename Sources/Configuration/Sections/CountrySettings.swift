@@ -28,7 +28,8 @@ public struct CountrySettings: SettingsSection {
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
             "The country of an app or a host; the first rule that matches decides."
-        ).retired("country in [apps.NAME] is for an app; country.code is for this host, and may be \"${COUNTRY}\""),
+        ).retired(
+            "country in [apps.NAME] is for an app; country.code is this host's, and may be \"${COUNTRY}\""),
     ]
 }
 

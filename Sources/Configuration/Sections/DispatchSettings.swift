@@ -30,16 +30,17 @@ public struct DispatchSettings: SettingsSection {
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, DispatchInterval.settingType,
-            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`. 1m for"
-                + " destinations of type s3; `spoolship interval` overrides all."
+            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
+                + " 1m for destinations of type s3; `spoolship interval` overrides all."
         ),
         .pair(
             "batch_events",
             .init("full", \.fullAt, .count(1...100_000, zero: "only the interval decides")),
             .init("max", \.batchMostEvents, batchEventsType),
             "As soon as full events wait, they are sent; fewer wait for the interval. A batch holds all that wait, up to max"
-                + " and batch_size. Higher makes fewer requests; with full = 0 they come at known times, however much waits. Both"
-                + " are 50000 for type s3, 50 for format app_center, 25 for ga4; for a pager { max = 1 }."
+                + " and batch_size. Higher makes fewer requests; with full = 0 they come at known times, however much waits."
+                + " Both are 50000 for type s3, 50 for format app_center, 25 for ga4. For a pager"
+                + " { max = 1 }."
         ),
         .setting("batch_most_events", \.batchMostEvents, batchEventsType, "Now batch_events.max.")
             .renamed(to: "batch_events.max"),
@@ -56,8 +57,8 @@ public struct DispatchSettings: SettingsSection {
         ),
         .setting(
             "critical_delay", \.criticalDelay, criticalDelayType,
-            "How long a critical event may wait for others to join its batch. With 0 one that comes alone is sent alone,"
-                + " so many of them are many requests."),
+            "How long a critical event may wait for others to join its batch. With 0 one that comes alone is"
+                + " sent alone, so many of them are many requests."),
         .setting("allow_zero_delay", \.allowsZeroDelay, .boolean, "Without effect.").retired(
             "critical_delay may be 0s without it"),
     ]

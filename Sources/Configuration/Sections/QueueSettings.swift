@@ -29,8 +29,8 @@ public struct QueueSettings: SettingsSection {
         ),
         .setting(
             "max_age", \.maxAge, maxAgeType,
-            "Events older than this expire, counted. Set the age that your destination still accepts; in a [[destination]], for it"
-                + " alone."),
+            "Events older than this expire, counted. Set the age that your destination still accepts; in a"
+                + " [[destination]], for it alone."),
         .setting(
             "compression", \.compression, .choice,
             "auto stores events as the destinations take them; none if CPU is scarcer than disk."),

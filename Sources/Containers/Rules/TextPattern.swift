@@ -195,7 +195,8 @@ struct Scrubber: Sendable {
     let hashing: Hashing
     /// Whether the key was drawn by this process, because the settings name none.
     var hasOwnKey: Bool {
-        if case .keyed(let key) = hashing { key == .ofThisProcess } else { false }
+        guard case .keyed(let key) = hashing else { return false }
+        return key == .ofThisProcess
     }
 
     /// Whether a pattern may match in a line. A line with escapes always may, because they hide matches.

@@ -169,7 +169,7 @@ final class AppendFile {
     /// Whether the sink has not taken all bytes.
     var hasUnread: Bool { progress.taken.offset < look.size }
 
-    /// Whether all of the file but the beginning of a line is in the queue, and nothing is to be read of it now.
+    /// Whether only the beginning of a line is not in the queue, and nothing is to be read now.
     var endsInLine: Bool {
         hasUnread && !isReady && stage == .reading && progress.committed == progress.taken.offset
     }

@@ -96,7 +96,8 @@ public struct ArchiveErasure: Sendable {
         _ path: String, in folder: String, _ isFound: ([UInt8]) -> Bool, _ erased: inout ErasedFiles
     ) {
         do throws(SpoolError) {
-            var (found, staying) = (0, 0)
+            var found = 0
+            var staying = 0
             let problem = try read(path) { line in
                 if isFound(line) {
                     found += 1
@@ -191,7 +192,9 @@ public struct ArchiveErasure: Sendable {
             _ = try read(path) { line in
                 guard !isFound(line) else { return }
                 waiting += line
-                if waiting.count >= ArchiveErasure.pieceSize { flush() }
+                if waiting.count >= ArchiveErasure.pieceSize {
+                    flush()
+                }
             }
         } catch {
             throw error.cause ?? SystemError("read", number: EIO)

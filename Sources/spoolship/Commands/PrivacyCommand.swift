@@ -69,8 +69,9 @@ enum PrivacyCommand {
                     + " other events keep the value")
         }
         if settings.spool.afterRead == .archive {
+            let title = invocation.console.styled("not proved:", .yellow)
             try invocation.console.print(
-                "  \(invocation.console.styled("not proved:", .yellow)) the archive keeps files as apps wrote them (after_read);"
+                "  \(title) the archive keeps files as apps wrote them (after_read);"
                     + " `spoolship erase` searches them")
         }
         let events = try sampleEvents(invocation)

@@ -12,8 +12,8 @@ extension AWSSettings: SettingsSection {
         [
             .setting(
                 "region", \.region, AWSSettings.nameType("region").standingForNothing(""),
-                "The region that requests are signed for. In [destination.aws] it turns signing on; in [destination.s3] servers"
-                    + " without regions accept any, often us-east-1.",
+                "The region that requests are signed for. In [destination.aws] it turns signing on; in"
+                    + " [destination.s3] servers without regions accept any, often us-east-1.",
                 example: "\"eu-central-1\""),
             .setting(
                 "service", \.service, AWSSettings.nameType("service"),

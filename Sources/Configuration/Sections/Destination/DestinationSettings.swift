@@ -93,7 +93,8 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "max_connection_age", \.maxConnectionAge, .duration(.seconds(1) ... .seconds(86_400)),
             "The age at which a connection is replaced.", only: .servers, changesAnswers: false
-        ).retired("a connection is replaced after 10m, so that changes of DNS and load balancers take effect"),
+        ).retired(
+            "a connection is replaced after 10m, so that changes of DNS and load balancers take effect"),
         .setting(
             "rate_limit", \.rateLimit, .number(0...100_000), "The most requests a second; 0 for no limit.",
             changesAnswers: false),
@@ -127,7 +128,8 @@ extension DestinationSettings: SettingsSection {
         .section("tls", \.tls, "Certificates to trust and to present.", only: .servers),
         .section(
             "oauth2", \.oauth2,
-            "The server that issues access tokens, and its client. ca_file, as in [destination.tls], is for this server.",
+            "The server that issues access tokens, and its client. ca_file, as in [destination.tls], is for"
+                + " this server.",
             only: .types([.http, .kafka])),
         .section("aws", \.aws, "Signs requests for an AWS service.", only: .types([.http])),
         .section("accept", \.accept, "What an answer must be to acknowledge.", only: .types([.http])),

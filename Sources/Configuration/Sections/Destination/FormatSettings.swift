@@ -65,8 +65,8 @@ extension ElasticsearchSettings: SettingsSection {
     static let entries: [Entry<ElasticsearchSettings>] = [
         .setting(
             "index", \.index, optional: .template(.index),
-            "The index, also that of [destination.splunk_hec], which has one by its token. Events may fill it in:"
-                + " events-{app}-{date}.", example: "\"events\""),
+            "The index, also that of [destination.splunk_hec], which has one by its token. Events may fill it"
+                + " in: events-{app}-{date}.", example: "\"events\""),
         .setting(
             "ecs", \.ecs, .boolean,
             "true names what the agent adds as the Elastic Common Schema does: host.name, service.name,"
@@ -103,7 +103,8 @@ extension SplunkSettings: SettingsSection {
         ).listedElsewhere(),
         .setting(
             "host", \.host, optional: .template(.label),
-            "The machine; by default this machine's name. Events may fill in this and the next two, as they may index.",
+            "The machine; by default this machine's name. Events may fill in this and the next two, as they"
+                + " may index.",
             example: "\"web-1\""),
         .setting(
             "source", \.source, optional: .template(.label),

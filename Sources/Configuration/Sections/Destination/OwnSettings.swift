@@ -34,7 +34,8 @@ extension OwnSettings {
     /// The row of a setting of `[dispatch]` or `[queue]` that a destination may set for itself. It is listed
     /// there.
     private static func own<Value: Equatable & Sendable>(
-        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Entry<DestinationSettings>.Place<Value?>,
+        _ name: String,
+        _ place: @autoclosure @escaping @Sendable () -> Entry<DestinationSettings>.Place<Value?>,
         _ type: ValueType<Value>
     ) -> Entry<DestinationSettings> {
         .setting(name, place(), optional: type, listedThere).listedElsewhere()
