@@ -132,10 +132,11 @@ struct ReceptionTests {
                     other.close()
                 }
             }
-            let refused = try await onThread { clients[1].readAll() }
+            let (first, second) = (clients[0], clients[1])
+            let refused = try await onThread { second.readAll() }
             #expect(refused.hasPrefix("HTTP/1.1 413 "), "\(refused)")
-            clients[0].send([UInt8](repeating: 0x20, count: 200))
-            let answer = try await onThread { clients[0].read() }
+            first.send([UInt8](repeating: 0x20, count: 200))
+            let answer = try await onThread { first.read() }
             #expect(answer.hasPrefix("HTTP/1.1 200 "), "\(answer)")
             #expect(read.withLock { $0 } == 800)
             for client in clients { client.close() }

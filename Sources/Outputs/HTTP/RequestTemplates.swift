@@ -15,9 +15,9 @@ struct RequestTarget {
     /// The target of a request with this key: the id of its batch or of a piece of it. Two pieces at the same
     /// address would replace each other where `{batch_id}` names an object.
     func named(_ key: String) -> RequestTarget {
-        guard url.contains(RequestTarget.keyMark) else { return self }
-        let parts = url.split(separator: RequestTarget.keyMark, omittingEmptySubsequences: false)
-        return RequestTarget(url: parts.joined(separator: key.percentEncoded), headers: headers)
+        guard url.utf8.contains(0) else { return self }
+        let named = url.replacingAll(RequestTarget.keyMark, with: key.percentEncoded)
+        return RequestTarget(url: named, headers: headers)
     }
 }
 
