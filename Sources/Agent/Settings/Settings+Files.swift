@@ -26,7 +26,7 @@ extension Settings {
     /// What else the agent uses a file for; nil for nothing.
     private func otherUse(of real: String) -> String? {
         for own in [spool.directory, agent.stateDirectory]
-        where real.hasPrefix(SilentFiles.realPath(of: own) + "/") {
+        where real.hasPrefix(DistantMount.realPath(of: own) + "/") {
             return "is in \(own), which is the agent's own"
         }
         if let app = places.first(where: { $0.holds(real, root: $0.resolved.root) })?.app {

@@ -80,6 +80,11 @@ public struct DistantMount: Sendable, Hashable {
     /// Where the file system is mounted.
     public let path: String
 
+    /// Where a path leads; the path itself if its file system does not answer.
+    public static func realPath(of path: String) -> String {
+        onTheWay(of: path) == nil ? RealPath.of(path) : SilentFiles.realPath(of: path)
+    }
+
     init(_ mount: Mount) { (number, path) = (mount.number, mount.path) }
 
     /// The first such mount on the way of a path; nil without one. No such file system is asked.

@@ -145,7 +145,7 @@ public struct ReadPlace: Sendable, Hashable {
     /// Whether a file of it may be in that directory, or below it. Links that lead to the directory are
     /// followed.
     public func reaches(into directory: String) -> Bool {
-        let names = ReadPlace.names(in: SilentFiles.realPath(of: directory))
+        let names = ReadPlace.names(in: DistantMount.realPath(of: directory))
         guard !excluded.contains(where: { $0.isForAllBelow($0.advanced($0.start, over: names)) }) else {
             return false
         }

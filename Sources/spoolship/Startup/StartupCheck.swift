@@ -23,6 +23,8 @@ struct StartupCheck {
     let sandbox: UnitSandbox?
     /// The problems so far, in the order in which they were found.
     private(set) var problems: [Problem] = []
+    /// Whether the spool is on a file system that does not answer: then nothing in it is looked at.
+    private var isSpoolSilent = false
 
     /// The settings that are checked.
     var settings: Settings { loaded.settings }
@@ -44,6 +46,7 @@ struct StartupCheck {
             of: loaded.settings.destinations.flatMap(\.files)
                 + loaded.settings.containers.flatMap { [$0.hashKeyFile, $0.defaultFile].compactMap(\.self) }
                 + loaded.settings.apps.values.compactMap(\.journal.directory))
+        check.askSpool()
         for refusal in StartupRehearsal(check.settings, version: Build.version).refusals {
             check.add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
         }
@@ -166,7 +169,25 @@ struct StartupCheck {
         guard !StartupCheck.answers(settings.control.socket) else { return }
         let (state, spool) = (settings.agent.stateDirectory, settings.spool.directory)
         checkOwner(of: state, lock: state, "agent.state_directory")
+        guard !isSpoolSilent else { return }
         checkOwner(of: spool, lock: "\(spool)/.spoolship/lock", "spool.directory")
+    }
+
+    /// Finds out whether a spool answers whose file system may never do.
+    private mutating func askSpool() {
+        let path = settings.spool.directory
+        guard DistantMount.onTheWay(of: path) != nil else { return }
+        // Opened, because the kernel may still know the status of a directory.
+        let isAnswering = SilentFiles.answer(about: path) {
+            _ = try? Descriptor(checking: open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
+            return true
+        }
+        isSpoolSilent = isAnswering == nil
+        guard isSpoolSilent else { return }
+        add(
+            "spool.directory",
+            "\(path): its file system does not answer; a start reads all else, and this once it does",
+            severity: .warning)
     }
 
     /// Warns if a process holds the lock of one of the two directories.
@@ -213,7 +234,9 @@ struct StartupCheck {
         if let refusal = sandbox?.refusal(spool.directory, writes: true) {
             add("spool.directory", "\(spool.directory) \(refusal)")
         }
-        let status = checkDirectory(spool.directory, "spool.directory", R_OK | X_OK, isInSandbox: true)
+        let status =
+            isSpoolSilent
+            ? nil : checkDirectory(spool.directory, "spool.directory", R_OK | X_OK, isInSandbox: true)
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
             for pattern in app.read ?? [] {
                 let places =
@@ -240,7 +263,7 @@ struct StartupCheck {
         // The agent's directory has its lock and its state for apps. Where the agent can create it, nothing
         // is wrong.
         let own = "\(spool.directory)/.spoolship"
-        let isThere = FileStatus(own) != nil
+        let isThere = !isSpoolSilent && FileStatus(own) != nil
         if status != nil, let refusal = access.refusal(isThere ? own : spool.directory, W_OK | X_OK) {
             add(
                 "spool.directory",
@@ -258,7 +281,7 @@ struct StartupCheck {
                 severity: .warning)
         }
         // The archive must be on the spool's file system, because files are moved by rename(2).
-        guard spool.afterRead == .archive, let archive = spool.archiveDirectory,
+        guard !isSpoolSilent, spool.afterRead == .archive, let archive = spool.archiveDirectory,
             let found = checkDirectory(archive, "spool.archive_directory", W_OK | X_OK), let status
         else { return }
         if found.device != status.device {
