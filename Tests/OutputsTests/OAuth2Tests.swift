@@ -250,6 +250,16 @@ struct OAuth2Tests {
         #expect(await output.send(try Sample.batch(1)) == .acknowledged)
     }
 
+    @Test("Kafka's settings with a key that cannot sign are refused by check, as by the start")
+    func kafkaKey() {
+        var settings = DestinationSettings()
+        settings.oauth2.grant = .jwtBearer
+        settings.oauth2.tokenURL = EndpointURL("https://a/token")
+        settings.oauth2.privateKey.file = "/key"
+        settings.oauth2.issuer = "a"
+        #expect(throws: OutputError.self) { try KafkaOptions(settings).check(Secret("nonsense")) }
+    }
+
     /// An output to a receiver that nobody asks, with that token endpoint.
     private func output(_ bench: Bench, askingAt endpoint: ScriptedPeer) throws -> HTTPOutput {
         try bench.output(to: "http://127.0.0.1:1/") {

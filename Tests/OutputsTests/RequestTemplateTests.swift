@@ -101,6 +101,14 @@ struct RequestTemplateTests {
         }
     }
 
+    @Test("an answer that quotes an argument of the address is hidden as it was sent and decoded")
+    func hiddenArguments() {
+        let request = HTTPRequest(url: "https://a/b?sv=2024-11-04&sig=a%2Bb%3Dc")
+        #expect(request.secrets == ["2024-11-04", "a%2Bb%3Dc", "a+b=c"].filter { $0.utf8.count >= 6 })
+        let long = HTTPRequest(url: "https://a/b?sig=abc%2Bdef%3D")
+        #expect(long.secrets == ["abc%2Bdef%3D", "abc+def="])
+    }
+
     @Test("Azure: blobs of a batch have addresses of their own, equal at every attempt, and none is doubled")
     func blobs() async throws {
         let bench = try Bench()

@@ -323,8 +323,8 @@ extension DestinationMachine {
     }
 
     /// The destination asked for a wait (Retry-After, RFC 9110, section 10.2.3). It is bounded to 1 s … 1
-    /// day, then prolonged by up to half at random, so that a fleet that got the same answer comes back
-    /// spread out.
+    /// day here; the outputs give an hour at most of what an HTTP header asks for. Then it is prolonged by up
+    /// to half at random, so that a fleet that got the same answer comes back spread out.
     private mutating func waitAsTold(_ wait: Duration, _ failure: Failure, at now: Moment) {
         let asked = min(max(wait, .seconds(1)), .seconds(86_400))
         let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))

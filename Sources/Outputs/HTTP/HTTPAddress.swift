@@ -41,6 +41,13 @@ struct HTTPAddress: Equatable {
         return base + sign + arguments.joined(separator: "&")
     }
 
+    /// Decodes a percent-encoded text; empty if there is no memory.
+    static func decoded(_ text: String) -> String {
+        guard let decoded = curl_easy_unescape(nil, text, 0, nil) else { return "" }
+        defer { curl_free(decoded) }
+        return String(cString: decoded)
+    }
+
     /// Whether the host is this machine, by name or by number, so that nothing leaves it.
     var isLoopback: Bool { host.isLoopbackHost }
 }

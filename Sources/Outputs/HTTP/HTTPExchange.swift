@@ -26,9 +26,9 @@ struct HTTPRequest {
     /// nil without an issued credential.
     var credential: Int?
 
-    /// Texts that must not be shown if an answer quotes the request: the values of the address's arguments
-    /// and of all headers except harmless ones. Texts of less than 6 bytes are left out, because hiding
-    /// them would blank ordinary words.
+    /// Texts that must not be shown if an answer quotes the request: the values of the address's arguments,
+    /// as they are and percent-decoded, and of all headers except harmless ones. Texts of less than 6 bytes
+    /// are left out, because hiding them would blank ordinary words.
     var secrets: [String] {
         let plain = ["accept:", "content-", "idempotency-key:", "user-agent:", "x-spoolship-events:"]
         let values = headers.filter { header in !plain.contains { header.lowercased().hasPrefix($0) } }
@@ -36,7 +36,8 @@ struct HTTPRequest {
                 $0.drop { $0 != ":" }.dropFirst().split(separator: " ")
             }
         let arguments = url.drop { $0 != "?" }.split(separator: "&").map { $0.drop { $0 != "=" }.dropFirst() }
-        return (values + arguments).map(String.init).filter { $0.utf8.count >= 6 }
+        let decoded = arguments.filter { $0.contains("%") }.map { HTTPAddress.decoded(String($0)) }
+        return ((values + arguments).map { String($0) } + decoded).filter { $0.utf8.count >= 6 }
     }
 }
 

@@ -1,4 +1,3 @@
-internal import CCurl
 internal import EventLoops
 package import Model
 
@@ -19,7 +18,7 @@ extension HTTPOutput {
     package func compareTable(with members: [String]) async -> TableComparison {
         guard let insert = ClickHouseInsert(options.url) else { return .notClickHouse }
         let request = HTTPRequest(
-            url: insert.url, headers: questionHeaders,
+            url: asking(insert.url), headers: questionHeaders,
             body: Array("DESCRIBE TABLE \(insert.table) FORMAT JSONEachRow".utf8), answerLimit: 1 << 20)
         switch await client.perform(request) {
         case .failed(let failure), .noRoute(let failure): return .failed(failure)
@@ -45,7 +44,7 @@ extension HTTPOutput {
         guard let insert = ClickHouseInsert(options.url) else { return false }
         if let value = insert.asynchronous { return value != "0" && value != "false" }
         let request = HTTPRequest(
-            url: insert.url, headers: questionHeaders,
+            url: asking(insert.url), headers: questionHeaders,
             body: Array("SELECT toString(getSetting('async_insert')) FORMAT TSV".utf8), answerLimit: 1 << 10)
         guard case .answered(let answer) = await client.perform(request), answer.status == 200 else {
             return nil
@@ -97,10 +96,6 @@ private struct ClickHouseInsert {
 
     /// Decodes an argument, in which `+` is a space.
     private static func decoded(_ text: Substring) -> String {
-        guard let decoded = curl_easy_unescape(nil, String(text.map { $0 == "+" ? " " : $0 }), 0, nil) else {
-            return ""
-        }
-        defer { curl_free(decoded) }
-        return String(cString: decoded)
+        HTTPAddress.decoded(String(text.map { $0 == "+" ? " " : $0 }))
     }
 }

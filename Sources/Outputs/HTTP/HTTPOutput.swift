@@ -298,7 +298,7 @@ package actor HTTPOutput: MeasuredOutput {
         let headers = questionHeaders + target.headers
         while time.bootTime < deadline, await pause(wait) {
             var request = HTTPRequest(
-                url: question.url, headers: headers, body: question.body,
+                url: asking(question.url), headers: headers, body: question.body,
                 answerLimit: encoder.traits.answerLimit(events: 1))
             if let failure = await authorize(&request) { return failure.outcome }
             if case .answered(let answer) = await client.perform(request),
@@ -322,6 +322,12 @@ package actor HTTPOutput: MeasuredOutput {
             headers.append(line)
         }
         return headers
+    }
+
+    /// The address of a question, with a credential that is an argument.
+    func asking(_ url: String) -> String {
+        guard case .argument(let argument) = credential else { return url }
+        return HTTPAddress.adding([argument], to: url)
     }
 
     /// Fetches credentials, if the login needs any; sends nothing to the destination.

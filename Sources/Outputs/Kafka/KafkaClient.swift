@@ -49,7 +49,7 @@ actor KafkaClient: LoopActor {
     /// go to a new producer.
     func use(_ files: FollowedFiles) {
         properties = KafkaProperties(options, authorities: files.tls.authorities, secret: files.secret)
-        // A key that cannot be used leaves the old one in use: the next token is asked for with that.
+        // A key that cannot be used was reported when its file was read; the old one stays in use.
         try? tokens?.use(files.secret)
         generation += 1
         retireIfUseless()

@@ -24,6 +24,14 @@ package struct KafkaOptions: Sendable, Equatable {
         return try OAuth2Client(settings.oauth2, HTTPOptions(settings, userAgent: "spoolship"), on: loop)
     }
 
+    /// Refuses a secret that cannot be used: a key that cannot sign assertions.
+    ///
+    /// - Throws: `OutputError` with code `badFile` or `invalidSetting`.
+    func check(_ secret: Secret?) throws(OutputError) {
+        guard case .oauth2 = settings.login, settings.oauth2.grant == .jwtBearer, let secret else { return }
+        _ = try AssertionSigner(secret, settings.oauth2)
+    }
+
     /// Refuses settings that the library cannot use, or that would break a promise of the agent.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.

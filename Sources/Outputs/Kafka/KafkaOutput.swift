@@ -71,6 +71,7 @@ package actor KafkaOutput: MeasuredOutput {
         let files = try FollowedFiles(
             name, options.settings.tls, secret: options.settings.login?.secret,
             hasLines: options.settings.loginHasLines, log: log, at: now)
+        try options.check(files.secret)
         try KafkaProperties(
             options, authorities: files.tls.authorities, secret: files.secret, connects: false
         ).rehearse()
@@ -123,7 +124,10 @@ package actor KafkaOutput: MeasuredOutput {
     package func dropIssuedCredentials() async { await client.dropToken() }
 
     @discardableResult package func hasNewCredentials() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &measures.certificates)
+        let changes = files.readChanged(at: time.bootTime, &measures.certificates) {
+            secret throws(OutputError) in
+            try options.check(secret)
+        }
         if changes.areAny {
             await client.use(files)
         }

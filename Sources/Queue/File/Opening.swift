@@ -110,7 +110,13 @@ extension Figures {
         guard let id = try insert.all({ Int64($0.integer(0)) }).first else {
             throw QueueError(.io, "the database gave no id for destination \(name)")
         }
-        lanes += Priority.allCases.map { Lane(key: LaneKey(destination: id, priority: $0), name: name) }
+        // Above all revisions that were published: delivery may know older lanes of this name.
+        let revision = 1 + lanes.reduce(0) { max($0, $1.revision) }
+        lanes += Priority.allCases.map { priority in
+            var lane = Lane(key: LaneKey(destination: id, priority: priority), name: name)
+            lane.revision = revision
+            return lane
+        }
     }
 
     /// Events that have expired since the database was made, of all lanes.
