@@ -126,7 +126,7 @@ package final class DevelopmentReceiver: Sendable {
         bounds.answer = .seconds(120)
         bounds.headerBytes = 131_072
         bounds.bodyBytes = options.largestBody
-        bounds.allBodiesBytes = ReceiverDesk.roomForBodies / threads
+        bounds.room = desk.room
         var makeCipher: (@Sendable () -> (any ConnectionCipher)?)?
         if let identity {
             makeCipher = { ServerTLS(identity) }

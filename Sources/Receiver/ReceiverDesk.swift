@@ -20,6 +20,8 @@ final class ReceiverDesk: Sendable {
 
     private let options: ReceiverOptions
     private let state: Mutex<State>
+    /// Room for the bodies that arrive, shared by the servers of all threads.
+    let room = BodyRoom(bytes: roomForBodies)
     /// Bytes of the bodies of requests that are being answered.
     private let held = Atomic<Int>(0)
 

@@ -18,7 +18,8 @@ package struct ReceiverStats: Sendable, Equatable {
     package var unreadable = 0
     /// Connections that were cut on purpose.
     package var cuts = 0
-    /// Answers to batches by status.
+    /// Answers to batches by status. Without refusals by the server itself: 408, and 413 for a body of
+    /// unknown length or without room beside the others.
     package var answers: [Int: Int] = [:]
 
     /// The figures as JSON, as `GET /stats` returns them.

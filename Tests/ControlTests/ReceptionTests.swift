@@ -103,7 +103,7 @@ struct ReceptionTests {
     )
     func allBodies() async throws {
         var options = HTTPServerOptions()
-        options.allBodiesBytes = 1000
+        options.room = BodyRoom(bytes: 1000)
         let read = Mutex(0)
         try await withServer(
             options,
@@ -114,32 +114,42 @@ struct ReceptionTests {
                 }
             }
         ) { port in
-            let head = Array(
-                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 800\r\nExpect: 100-continue\r\n\r\n".utf8)
-            let clients = try (0..<2).map { _ in try Client(port: port) }
-            for client in clients {
-                // Its line says that the head was read.
-                client.send(head)
+            /// A client that has sent a part of its body; the server has read its head.
+            func sender(_ count: Int, of length: Int) async throws -> Client {
+                let client = try Client(port: port)
+                let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n"
+                client.send(Array((head + "Expect: 100-continue\r\n\r\n").utf8))
                 let go = try await onThread { client.read() }
                 #expect(go.hasPrefix("HTTP/1.1 100 "))
-                client.send([UInt8](repeating: 0x20, count: 600))
-                if client === clients[0] {
-                    // The first one's piece is there before the second one's: a third connection is answered
-                    // after it.
-                    let other = try Client(port: port)
-                    other.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
-                    #expect(try await onThread { other.read() }.hasPrefix("HTTP/1.1 200 "))
-                    other.close()
-                }
+                client.send([UInt8](repeating: 0x20, count: count))
+                return client
             }
-            let (first, second) = (clients[0], clients[1])
+            /// Another connection is answered after what was sent before was read.
+            func waitUntilRead() async throws {
+                let client = try Client(port: port)
+                client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+                let answer = try await onThread { client.read() }
+                #expect(answer.hasPrefix("HTTP/1.1 200 "))
+                client.close()
+            }
+            let first = try await sender(600, of: 800)
+            try await waitUntilRead()
+            let second = try await sender(600, of: 800)
             let refused = try await onThread { second.readAll() }
             #expect(refused.hasPrefix("HTTP/1.1 413 "), "\(refused)")
-            first.send([UInt8](repeating: 0x20, count: 200))
-            let answer = try await onThread { first.read() }
+            // What was refused counts no more, although its connection is still drained.
+            let third = try await sender(100, of: 300)
+            try await waitUntilRead()
+            third.send([UInt8](repeating: 0x20, count: 200))
+            let answer = try await onThread { third.read() }
             #expect(answer.hasPrefix("HTTP/1.1 200 "), "\(answer)")
-            #expect(read.withLock { $0 } == 800)
-            for client in clients { client.close() }
+            first.send([UInt8](repeating: 0x20, count: 200))
+            let last = try await onThread { first.read() }
+            #expect(last.hasPrefix("HTTP/1.1 200 "), "\(last)")
+            #expect(read.withLock { $0 } == 1_100)
+            first.close()
+            second.close()
+            third.close()
         }
     }
 

@@ -82,7 +82,8 @@ extension HTTPServer {
         connections[id] = HTTPConnection(
             id: id, channel: HTTPChannel(socket, cipher), peer: peer, owner: owner)
         guard watch(id, for: .readable) else { return }
-        setDeadline(id, options.request)
+        // A request's own time begins with its first byte, after the handshake if there is one.
+        setDeadline(id, min(options.idle, options.request))
         // A client that sends its request at once has done so by now: it is answered without waiting behind
         // silent ones.
         receive(id)

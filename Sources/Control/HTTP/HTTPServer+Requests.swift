@@ -67,7 +67,8 @@ extension HTTPServer {
                 if try connection.request.beginBody(limit: options.bodyBytes) {
                     // The line is small enough for any send buffer; a client that does not get it sends the
                     // body after a while (RFC 9110, section 10.1.1).
-                    _ = connection.channel.sendNow(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+                    let go = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+                    guard connection.channel.sendNow(go) else { return leave(id, inOrder: false) }
                 }
             }
             let isComplete = try connection.request.readBody()
@@ -75,18 +76,14 @@ extension HTTPServer {
                 connection.channel.resetOnClose()
                 return leave(id, inOrder: false)
             }
-            guard isComplete else { return try checkBodies() }
+            guard isComplete else {
+                guard countBodies() else { throw HTTPBodyReader.tooLarge(options.room?.most ?? 0) }
+                return
+            }
         } catch {
             return refuse(id, error)
         }
         answer(id)
-    }
-
-    /// Refuses a request if the bodies that arrive are more than the bound of all together.
-    private func checkBodies() throws(ControlRefusal) {
-        guard options.allBodiesBytes < .max else { return }
-        let bytes = connections.values.reduce(0) { $0 + $1.request.bodyBytes }
-        guard bytes <= options.allBodiesBytes else { throw HTTPBodyReader.tooLarge(options.allBodiesBytes) }
     }
 
     // MARK: Answers
@@ -106,6 +103,7 @@ extension HTTPServer {
         let request = ControlRequest(
             method: head.method, path: head.path, query: head.query, accept: head.accept,
             body: connection.request.takeBody())
+        countBodies()
         connection.task = Task(executorPreference: loop) {
             let isPing = request.method == "OPTIONS" && request.path == "*"
             if isPing {
@@ -168,8 +166,12 @@ extension HTTPServer {
         figures.answered(refusal.status)
         connection.phase = .draining
         connection.request.drop()
-        // The answer fits into the empty send buffer, so one call is enough.
-        _ = connection.channel.sendNow(HTTPServer.bytes(refusal.response, at: time.wallTime))
+        countBodies()
+        // The answer fits into the empty send buffer, so one call is enough. After a part of it nothing can
+        // be said: the rest of an encrypted record would be missing.
+        guard connection.channel.sendNow(HTTPServer.bytes(refusal.response, at: time.wallTime)) else {
+            return leave(id, inOrder: false)
+        }
         connection.channel.sayEnd()
         shutdown(connection.channel.socket.raw, Int32(SHUT_WR))
         setDeadline(id, .seconds(2))

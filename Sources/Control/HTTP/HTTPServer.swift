@@ -54,9 +54,9 @@ package struct HTTPServerOptions: Sendable {
     package var headerBytes = 16_384
     /// Largest body, in bytes.
     package var bodyBytes: Int
-    /// Most bytes of bodies that arrive at a time, over all connections; default no bound besides
-    /// `connections` times `bodyBytes`.
-    package var allBodiesBytes = Int.max
+    /// Bound for the bodies of all connections, perhaps shared with other servers; nil for no other bound
+    /// than `connections` times `bodyBytes`.
+    package var room: BodyRoom?
     /// Bytes of a stream that may wait for a slow client; then the stream's writer waits.
     package var streamBytes = 262_144
 
@@ -118,6 +118,8 @@ package actor HTTPServer: LoopActor {
     /// Id of the next connection. Ids are never reused, so that a late callback cannot reach another
     /// connection.
     var nextID: UInt = 1
+    /// Bytes of bodies that `options.room` knows of.
+    private var bodyBytes = 0
 
     /// Connections that are accepted before other work of the loop has its turn.
     static let acceptedAtOnce = 64
@@ -202,10 +204,20 @@ package actor HTTPServer: LoopActor {
         loop.forget(connection.channel.socket.raw)
         connection.task?.cancel()
         connection.endStream()
+        countBodies()
         if connections.isEmpty, let timer {
             loop.cancel(timer.id)
             self.timer = nil
         }
+    }
+
+    /// Counts the bodies that arrive; false if there is no room for all of them.
+    @discardableResult
+    func countBodies() -> Bool {
+        guard let room = options.room else { return true }
+        let bytes = connections.values.reduce(0) { $0 + $1.request.bodyBytes }
+        defer { bodyBytes = bytes }
+        return room.change(by: bytes - bodyBytes)
     }
 
     /// Sets the time at which a connection is cut. The timer is only moved forward: moving it back for each

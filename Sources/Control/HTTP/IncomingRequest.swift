@@ -22,8 +22,11 @@ struct IncomingRequest {
     /// Adds bytes of the client.
     mutating func add(_ bytes: some Sequence<UInt8>) { input.append(contentsOf: bytes) }
 
-    /// Drops what was received.
-    mutating func drop() { input = [] }
+    /// Drops what was received, also of the body.
+    mutating func drop() {
+        input = []
+        body = nil
+    }
 
     /// Begins the next request with the bytes that are left.
     mutating func beginAnew() {

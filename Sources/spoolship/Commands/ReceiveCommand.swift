@@ -11,8 +11,8 @@ enum ReceiveCommand {
         details: """
             POST to any path delivers a batch (NDJSON or JSON; gzip, zstd or plain), GET /stats returns the figures as \
             JSON. Each Idempotency-Key is accepted once. The certificate is made on first use and kept; clients trust \
-            the ca.pem beside it. It does not defend itself: a packed body may take 300 MB, silent clients keep others \
-            out. Ends with SIGINT or SIGTERM and prints its figures.
+            the ca.pem beside it. It does not defend itself: a packed body may take 300 MB. Ends with SIGINT or SIGTERM \
+            and prints its figures.
 
             The options from --fail on make it misbehave, to test how an agent reacts: --fail takes a status (503), \
             cut-in-body, cut-before-storing or cut-after-storing.
