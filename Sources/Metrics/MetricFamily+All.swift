@@ -299,7 +299,8 @@ package struct MetricTable: Sendable {
         "journal_readable", "1 while the journal can be read, by app.", .open("app"))
     package let mountAnswers = gauge(
         "mount_answers",
-        "1 while the file system of a mount that is read and may never answer (NFS, SMB, FUSE) answers, by mount point.",
+        "1 while the file system of a mount that is read and may never answer (NFS, SMB, FUSE) answers,"
+            + " by mount point.",
         .open("mount"))
     /// The backlog before the queue. Together with the queue's age it is the whole delay of an event.
     package let spoolLagBytes = gauge("spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")

@@ -31,7 +31,9 @@ public struct LoopBound<Value>: @unchecked Sendable {
             end.signal()
         }
         end.wait()
-        guard let result else { preconditionFailure("the work signalled its end without a result") }
+        guard let result else {
+            preconditionFailure("the work signalled its end without a result")
+        }
         return result
     }
 

@@ -121,7 +121,8 @@ public actor SpoolReader: LoopActor {
             context, schedule, reports, outlet, watching, lives, opener, admission, lister, departures, judge,
             content, tree, drops)
         directories = Directories(
-            context, schedule, reports, watching, lives, opener, lister, removal, tree, drops, sharing: shared)
+            context, schedule, reports, watching, lives, opener, lister, removal, tree, drops, sharing: shared
+        )
         dropFiles = DropFiles(
             context, schedule, reports, outlet, lives, opener, admission, claims, lister, judge, removals,
             census, tree, drops, turns, buffer)
