@@ -335,7 +335,7 @@ struct SettingsTests {
             try settings.setting("dispatch.interval", to: .integer(10), origin: .container("GTM-1"))
         }
         #expect(throws: ConfigurationError.self) {
-            try settings.setting("dispatch.critical_delay", to: .integer(0), origin: .container("GTM-1"))
+            try settings.setting("dispatch.critical_delay", to: .integer(-1), origin: .container("GTM-1"))
         }
         #expect(throws: ConfigurationError.self) {
             try settings.setting("dispatch.nothing", to: .integer(0), origin: .container("GTM-1"))

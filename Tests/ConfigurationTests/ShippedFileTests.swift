@@ -56,7 +56,7 @@ struct ShippedFileTests {
         var settings = 0
         for section in Settings.description where section.kind == .once {
             text += "[\(section.name)]\n"
-            for case .setting(let setting) in section.entries {
+            for case .setting(let setting) in section.listed {
                 settings += 1
                 let line = "\(setting.name) = "
                 let start = try #require(ShippedFile.reference.range(of: "\n[\(section.name)]\n"))
@@ -76,7 +76,7 @@ struct ShippedFileTests {
             for entry in section.entries {
                 switch entry {
                 case .setting(let setting):
-                    guard setting.defaultValue == nil else { continue }
+                    guard setting.defaultValue == nil, !setting.isListedElsewhere else { continue }
                     let example = try #require(setting.example, "\(heading) \(setting.name) shows no example")
                     let text = "\(prefix)\(heading)\n\(setting.name) = \(example)\n"
                     do {
