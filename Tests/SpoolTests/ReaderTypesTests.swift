@@ -123,7 +123,9 @@ struct ReaderTypesTests {
         #expect(types.due() == [.shedDescriptors])
         #expect(types.schedule.obstacles == [.descriptors: 1])
         types.time.advance(by: .seconds(1))
+        #expect(types.schedule.isAnyDue)
         #expect(types.due() == [.retry])
+        #expect(!types.schedule.isAnyDue)
         let look = Errand.look(directory: types.directory.path, name: FileName("a"))
         #expect(types.schedule.takeFailed() == [look])
     }

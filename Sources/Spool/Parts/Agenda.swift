@@ -90,6 +90,12 @@ struct Agenda {
         return nil
     }
 
+    /// Whether an errand is due.
+    mutating func isAnyDue(_ now: BootInstant) -> Bool {
+        while let (time, errand) = times.first, due[errand] != time { _ = times.popFirst() }
+        return times.first.map { $0.key <= now } ?? false
+    }
+
     /// The time that the timer must be set to now; nil if it is set correctly or not needed.
     mutating func nextAlarm() -> BootInstant? {
         while let (time, errand) = times.first, due[errand] != time { _ = times.popFirst() }

@@ -15,6 +15,7 @@ final class Directories {
     private let removal: Removal
     private let tree: Tree
     private let drops: DropTable
+    private var namesBefore: [(directory: SpoolDirectory, name: FileName)] = []
     /// What readers of one loop share. It knows which mounts are read on which loop.
     private let shared: LoopBound<SharedReading>
 
@@ -78,9 +79,7 @@ final class Directories {
             // Watch first, then list: a file that comes in between is reported twice, but never missed.
             watching.watch(directory, descriptor)
             opener.keep(consume descriptor, of: directory)
-            for name in drops.takeNamesBefore(in: path) {
-                schedule.plan(at: schedule.now, .look(directory: path, name: name))
-            }
+            for name in drops.takeNamesBefore(in: path) { namesBefore.append((directory, name)) }
             lister.scan(directory)
         } catch {
             switch error.number {
@@ -109,6 +108,13 @@ final class Directories {
                 schedule.tryAgain(.open, path, error, .open(directory: path, depth: depth))
             }
         }
+    }
+
+    /// Takes the names of earlier runs' claims in directories that were opened since the last call. They are
+    /// to be looked at before other names (`DropTable.takeNamesBefore`).
+    func takeNamesBefore() -> [(directory: SpoolDirectory, name: FileName)] {
+        defer { namesBefore = [] }
+        return namesBefore
     }
 
     /// Closes a directory that was not found. Another one may have its name, or the error was temporary, so

@@ -110,7 +110,7 @@ final class Reports {
     /// become root are not recommended; an ACL is.
     static func advice(group: String) -> String {
         let powerful: Set = [
-            "context.root", "shadow", "disk", "docker", "sudo", "wheel", "kmem", "lxd", "libvirt",
+            "root", "shadow", "disk", "docker", "sudo", "wheel", "kmem", "lxd", "libvirt",
         ]
         guard powerful.contains(group) else {
             return "usermod -aG \(group) spoolship, or setfacl -m u:spoolship:r, and restart it"

@@ -59,6 +59,9 @@ final class Schedule {
         life.isRunning ? agenda.popDue(now) : nil
     }
 
+    /// Whether an errand is due, and was not carried out yet.
+    var isAnyDue: Bool { agenda.isAnyDue(now) }
+
     /// Errands are carried out now. What is planned meanwhile may be due at once, so the timer is set once
     /// they have ended.
     func beginErrands() { isInErrands = true }

@@ -138,6 +138,11 @@ extension SpoolReader {
         }
     }
 
+    /// Looks at claims of earlier runs, before any other name is handled.
+    func lookAtNamesBefore() {
+        for (directory, name) in directories.takeNamesBefore() { look(at: name, in: directory) }
+    }
+
     /// Looks again at a drop file that was still being written.
     func recheck(_ name: FileName, in directory: SpoolDirectory) {
         guard directory.settling[name] != nil else { return }
@@ -196,6 +201,7 @@ extension SpoolReader {
 
     /// Handles the changes that were read, as far as there is time.
     func takeChanges() {
+        lookAtNamesBefore()
         watching.takeChanges(within: SpoolReader.changesTime) { change in
             if !watching.isOfNoConcern(change) || !lives.streams.nameless.isEmpty
                 || !reports.complaints.isEmpty

@@ -305,7 +305,13 @@ public actor SpoolReader: LoopActor {
 
     /// Reads some names of a directory. False if no directory waits, or if enough files wait.
     private func list() -> Bool {
+        lookAtNamesBefore()
         if lister.mayEndFirst {
+            // What is due may open a directory again, whose files are to be known first.
+            guard !schedule.isAnyDue else {
+                schedule.wake()
+                return false
+            }
             if tree.listing.endFirst() {
                 firstListingEnded()
             }
