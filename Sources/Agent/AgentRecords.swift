@@ -105,15 +105,14 @@ struct AgentRecords: Sendable {
     /// Rereads the bad lines of files that stay in the spool because the quarantine could not hold these
     /// lines. Files that have no bad lines left are then removed from the spool.
     private func retryFiles(of app: String?, with rereader: Rereader) async throws -> Int {
-        guard let reader = spool else { return 0 }
-        guard let spool = reader.reader, !reader.isSilent else {
-            throw ControlRefusal(503, "later", "the spool's file system does not answer; try again")
-        }
+        guard let spool else { return 0 }
+        let silence = ControlRefusal(503, "later", "the spool's file system does not answer; try again")
         var count = 0
         for (key, path) in queue.snapshot.unkept.sorted(by: { $0.value < $1.value }) {
             let rows = try await queue.unkept(of: key)
             guard let lines = rows.first?.lines, app == nil || app == lines.app else { continue }
-            let known = await spool.path(ofFile: Hexadecimal.bytes(key))
+            let bytes = Hexadecimal.bytes(key)
+            guard let known = await spool.ask({ $0.path(ofFile: bytes) }) else { throw silence }
             let file = "\(spool.figures.root?.path ?? "")/\(known ?? path)"
             if let read = try await rereader.read(file, key, rows, maxEventSize: maxEventSize) {
                 count += read
@@ -128,7 +127,7 @@ struct AgentRecords: Sendable {
             for row in rows { commit.memory.updateValue(nil, forKey: row.name) }
             _ = try await queue.store(commit)
         }
-        await spool.removeReleased()
+        guard await spool.ask({ $0.removeReleased() }) != nil else { throw silence }
         return count
     }
 

@@ -160,6 +160,26 @@ public struct SpoolFigures: Sendable, Equatable {
 
     package init() {}
 
+    /// What was counted since the start, without what is so at the moment.
+    public var counters: SpoolFigures {
+        var counters = SpoolFigures()
+        for place in SpoolFigures.counts { counters[keyPath: place] = self[keyPath: place] }
+        for place in SpoolFigures.countedBytes { counters[keyPath: place] = self[keyPath: place] }
+        counters.refused = refused
+        return counters
+    }
+
+    private static var counts: [WritableKeyPath<SpoolFigures, Int>] {
+        [
+            \.dropFilesRead, \.appendFilesRead, \.filesRemoved, \.rotations, \.truncations, \.linesTooLong,
+            \.unclosedLines, \.commits, \.overflows, \.leaseWaits, \.errors,
+        ]
+    }
+
+    private static var countedBytes: [WritableKeyPath<SpoolFigures, ByteCount>] {
+        [\.bytesRead, \.bytesGivenUp, \.zeroBytes]
+    }
+
     /// The figures of two readers together; the directory is the first one's.
     public func adding(_ other: SpoolFigures) -> SpoolFigures {
         var sum = self

@@ -7,6 +7,7 @@ import Model
 import Queue
 import Receiver
 import Spool
+import Synchronization
 import TestKit
 import Testing
 
@@ -128,6 +129,38 @@ struct PulseTests {
         time.advance(by: .seconds(11))
         await pulse.check()
         #expect(pulse.obstacles == ["reading waits for a commit that does not end"])
+    }
+
+    @Test("a mount that hangs is named by its path, and a stall beside it is reported too")
+    func stallBesideMount() async throws {
+        let main = try EventLoop(name: "main")
+        let files = try EventLoop(name: "files of /mnt/nas")
+        let ends = WatchdogTests.Gate()
+        for loop in [main, files] { try loop.start() }
+        defer {
+            ends.open()
+            for loop in [main, files] { loop.stop() }
+        }
+        let time = ManualTime()
+        let log = KeptLog()
+        let silent = Mutex<Set<String>>([])
+        let pulse = Pulse(
+            on: main, time: time, log: Log(log), patience: .milliseconds(50),
+            silenced: { names in silent.withLock { $0 = names } }
+        ) {
+            [WatchedLoop(files, hint: "", mount: "/mnt/nas")]
+        } state: {
+            ProgressWatchTests.heldBack
+        }
+        files.post { ends.wait() }
+        await pulse.check()
+        time.advance(by: .seconds(11))
+        await pulse.check()
+        #expect(pulse.obstacles.count == 2)
+        #expect(pulse.obstacles[0].hasPrefix("/mnt/nas: its file system does not answer, for 11 s now"))
+        #expect(pulse.obstacles[1] == "reading waits for a commit that does not end")
+        #expect(silent.withLock(\.self) == ["files of /mnt/nas"])
+        #expect(log.messages.last?.text == "not ready: the agent makes no progress")
     }
 }
 

@@ -104,6 +104,26 @@ struct EventLoopTests {
         try await body(loop)
     }
 
+    @Test("a thread that waits for a loop gets its answer, after what the loop had to do before")
+    func waitingForALoop() throws {
+        let loop = try EventLoop(name: "answers")
+        try loop.start()
+        defer { loop.stop() }
+        let bound = LoopBound(loop, to: loop)
+        let order = Mutex<[Int]>([])
+        for number in 0..<100 {
+            loop.post { order.withLock { $0.append(2 * number) } }
+            let isOnLoop = bound.wait { loop in
+                order.withLock { $0.append(2 * number + 1) }
+                return loop.isCurrent
+            }
+            #expect(isOnLoop)
+        }
+        #expect(order.withLock(\.self) == Array(0..<200))
+        // On the loop itself it does not wait.
+        #expect(bound.wait { loop in LoopBound(loop, to: loop).wait { $0.isCurrent } })
+    }
+
     @Test("a gathering loop wakes the other once for all requests of a round, always before it waits")
     func gathersWakeUps() async throws {
         try await withLoop { loop in

@@ -110,8 +110,8 @@ struct AgentCollector: MetricCollector {
         exposition.set(
             \.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
         exposition.set(\.spoolSecondTries, of: SpoolObstacle.self) { figures.secondTries[$0] ?? 0 }
-        for mount in parts.reader.mounts.answers {
-            exposition.set(\.mountAnswers, [mount.mount], to: mount.isAnswering)
+        for (mount, isAnswering) in parts.reader.mounts.answers.sorted(by: { $0.key < $1.key }) {
+            exposition.set(\.mountAnswers, [mount], to: isAnswering)
         }
         for journal in parts.reader.journals.states(parts.pulse.silent) {
             exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)

@@ -143,16 +143,15 @@ actor Pulse: LoopActor {
         silenced(Set(silent))
         // A loop that hangs publishes nothing new, which would count as a second stall: report the cause
         // only.
-        if !isAgentSilent {
-            obstacles += watch.stalls(state(), at: now, wall: time.wallTime)
-        }
+        let stalls = isAgentSilent ? [] : watch.stalls(state(), at: now, wall: time.wallTime)
+        obstacles += stalls
         found.withLock { [silent, obstacles] in $0 = (Set(silent), obstacles) }
-        let news = silent.isEmpty && !obstacles.isEmpty ? ["stall"] : silent
+        let news = silent + (stalls.isEmpty ? [] : ["stall"])
         guard news != told else { return }
         told = news
         if !news.isEmpty {
             let text: StaticString =
-                isAgentSilent || silent.isEmpty
+                isAgentSilent || !stalls.isEmpty
                 ? "not ready: the agent makes no progress" : "not ready: a file system does not answer"
             log.error(text, ["reason": obstacles.joined(separator: "; ")])
         } else {

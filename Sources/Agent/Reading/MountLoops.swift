@@ -14,36 +14,67 @@ final class MountLoops: Sendable {
 
     private struct State {
         var homes: [DistantMount: Home] = [:]
+        /// How many readers each loop has; it ends with the last one.
+        var readerCounts: [DistantMount: Int] = [:]
+        /// How many loops there have been for each mount point, for their names.
+        var loopsMade: [String: Int] = [:]
         /// Names of the loops that did not answer when they were asked last.
         var silent: Set<String> = []
         /// The reader of each place, which is told when its path leads to another mount.
         var readers: [ReadPlace: MovableReader] = [:]
         /// Called with the first loop.
         var firstMade: (@Sendable () -> Void)?
+
+        /// The known loop of a mount, which has one more reader then.
+        mutating func join(_ mount: DistantMount) -> Home? {
+            guard let known = homes[mount] else { return nil }
+            readerCounts[mount, default: 0] += 1
+            return known
+        }
     }
 
     private let state = Mutex(State())
 
-    /// The loop of a mount, made when it is first asked for, with a thread of its own.
-    func home(of mount: DistantMount) throws(SystemError) -> Home {
-        if let known = state.withLock({ $0.homes[mount] }) { return known }
-        // A mount that was unmounted and mounted again gets a loop of its own: the old one may hang for ever.
-        let again = state.withLock { $0.homes.keys.count { $0.path == mount.path } }
-        let loop = try EventLoop(name: "files of \(mount.path)" + (again == 0 ? "" : " (\(again + 1))"))
+    /// The loop of a mount, for one more reader. It is made for the first one, with a thread of its own, and
+    /// ends when the last one leaves.
+    func join(_ mount: DistantMount) throws(SystemError) -> Home {
+        if let known = state.withLock({ $0.join(mount) }) { return known }
+        // A mount that was unmounted and mounted again gets another loop: the old one may hang for ever.
+        let number = state.withLock { state in
+            state.loopsMade[mount.path, default: 0] += 1
+            return state.loopsMade[mount.path] ?? 1
+        }
+        let loop = try EventLoop(name: "files of \(mount.path)" + (number == 1 ? "" : " (\(number))"))
         try loop.start()
         let shared = LoopBound(sharedReading(on: loop, of: mount), to: loop)
         let home = Home(loop: loop, mount: mount, shared: shared)
         let made = state.withLock { state in
             // Two that ask at once get the same loop.
-            if let known = state.homes[mount] {
+            if let known = state.join(mount) {
                 loop.stop()
                 return (home: known, firstMade: nil as (@Sendable () -> Void)?)
             }
             state.homes[mount] = home
+            state.readerCounts[mount] = 1
             return (home: home, firstMade: state.firstMade.take())
         }
         made.firstMade?()
         return made.home
+    }
+
+    /// A reader has stopped, or was not made.
+    func leave(_ home: Home) {
+        let isLast = state.withLock { state in
+            let left = (state.readerCounts[home.mount] ?? 1) - 1
+            state.readerCounts[home.mount] = left
+            guard left == 0 else { return false }
+            state.homes[home.mount] = nil
+            state.readerCounts[home.mount] = nil
+            return true
+        }
+        if isLast {
+            home.loop.stop()
+        }
     }
 
     /// What the readers of a loop share.
@@ -82,11 +113,14 @@ final class MountLoops: Sendable {
         }
     }
 
-    /// Each mount, with whether its file system answered when it was asked last.
-    var answers: [(mount: String, isAnswering: Bool)] {
-        let state = state.withLock(\.self)
-        return state.homes.values.sorted { $0.mount.path < $1.mount.path }.map {
-            ($0.mount.path, !state.silent.contains($0.loop.name))
+    /// Each mount point, with whether all file systems that are or were there and are read answered when they
+    /// were asked last.
+    var answers: [String: Bool] {
+        state.withLock { state in
+            state.homes.values.reduce(into: [:]) { answers, home in
+                let isAnswering = !state.silent.contains(home.loop.name)
+                answers[home.mount.path] = isAnswering && answers[home.mount.path] ?? true
+            }
         }
     }
 

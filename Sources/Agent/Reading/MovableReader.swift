@@ -27,6 +27,10 @@ actor MovableReader: LoopActor {
     private var phase = Phase.waiting
     /// True while a reader is being replaced; a second replacement must not begin meanwhile.
     private var isMoving = false
+    /// Whether a commit was asked for before there was a reader.
+    private var wantsCommit = false
+    /// Why the first reader of the spool could not be made while the start waited for it.
+    private var firstFailure: (any Error)?
     /// True once the start has gone on without the spool, whose file system did not answer in time.
     private var isLate = false
     /// The beginnings of records, if they were changed since the start.
@@ -41,6 +45,8 @@ actor MovableReader: LoopActor {
         var reader: SpoolReader?
         /// The mount whose loop it runs on; nil on the loop *reader*.
         var home: MountLoops.Home?
+        /// What earlier readers have counted: counters never go back.
+        var past = SpoolFigures()
         /// Why the spool is not read; nil if it is, or if its file system has not answered.
         var problem: String?
     }
@@ -79,7 +85,8 @@ actor MovableReader: LoopActor {
 
     /// The figures that were published last. Those of a file system that does not answer say so.
     nonisolated var figures: SpoolFigures {
-        var figures = reader?.figures ?? SpoolFigures()
+        let present = current.withLock(\.self)
+        var figures = (present.reader?.figures ?? SpoolFigures()).adding(present.past)
         guard isSilent else { return figures }
         if let path = place?.root {
             figures.complaints = [
@@ -105,6 +112,10 @@ actor MovableReader: LoopActor {
     private func begin() {
         guard phase == .reading, let reader else { return }
         reader.loop.post { reader.assumeIsolated { $0.start() } }
+        if wantsCommit {
+            wantsCommit = false
+            commitSoon()
+        }
     }
 
     /// Ends reading at commits. A reader whose file system may never answer is waited for only until `limit`
@@ -134,8 +145,32 @@ actor MovableReader: LoopActor {
 
     /// Begins a commit soon, for what the intake has taken from elsewhere.
     func commitSoon() {
-        guard let reader else { return }
+        guard let reader, !isMoving else { return wantsCommit = true }
         reader.loop.post { reader.assumeIsolated { $0.commitSoon() } }
+    }
+
+    /// Asks the reader.
+    ///
+    /// - Returns: nil if its file system does not answer within five seconds, or has not since the start.
+    nonisolated func ask<Value: Sendable>(
+        _ question: @escaping @Sendable (isolated SpoolReader) -> Value
+    ) async -> Value? {
+        guard let reader, !isSilent else { return nil }
+        let answer = Answer<Value>()
+        let isInTime = await wait(atMost: .seconds(5)) {
+            await withCheckedContinuation { continuation in
+                reader.loop.post {
+                    let value = reader.assumeIsolated(question)
+                    answer.value.withLock { $0 = value }
+                    continuation.resume()
+                }
+            }
+        }
+        return isInTime ? answer.value.withLock(\.self) : nil
+    }
+
+    private final class Answer<Value: Sendable>: Sendable {
+        let value = Mutex<Value?>(nil)
     }
 
     // MARK: Mounts
@@ -157,17 +192,30 @@ actor MovableReader: LoopActor {
 
     private func replace(for mount: DistantMount) async {
         guard phase == .reading else { return }
+        var joined: MountLoops.Home?
         do {
-            let home = try loops.home(of: mount)
+            let home = try loops.join(mount)
+            joined = home
             await reader?.stop()
             let start = try await restore()
-            guard phase == .reading else { return }
+            guard phase == .reading else { return loops.leave(home) }
             let new = try make(home, start)
-            current.withLock { $0 = Current(reader: new, home: home) }
+            let old = current.withLock { current in
+                let old = current
+                let past = old.reader.map { old.past.adding($0.figures.counters) } ?? old.past
+                current = Current(reader: new, home: home, past: past)
+                return old.home
+            }
+            if let old {
+                loops.leave(old)
+            }
             isMoving = false
             applyJoined()
             begin()
         } catch {
+            if let joined {
+                loops.leave(joined)
+            }
             log.error("directory is not read", ["mount": mount.path, "reason": "\(error)"])
             _ = loop.after(MovableReader.retry) {
                 Task(executorPreference: self.loop) { await self.replace(for: mount) }
@@ -181,24 +229,20 @@ actor MovableReader: LoopActor {
     ///   and reading begins when it answers.
     /// - Throws: the error of the maker, if it came in time. A later one is shown, and another try made.
     func open(on mount: DistantMount, from start: SpoolStart, atMost limit: Duration) async throws {
-        let home = try loops.home(of: mount)
+        let home = try loops.join(mount)
         current.withLock { $0.home = home }
-        let failure = Mutex<(any Error)?>(nil)
-        let isInTime = await wait(atMost: limit) {
-            let error = await self.makeFirst(home, start)
-            failure.withLock { $0 = error }
-        }
-        if let error = failure.withLock(\.self) { throw error }
+        let isInTime = await wait(atMost: limit) { await self.makeFirst(home, start) }
+        if let firstFailure { throw firstFailure }
         if !isInTime {
+            isLate = true
             log.error(
                 "the spool's file system does not answer: it is read once it does, all else is read",
                 ["mount": mount.path])
-            isLate = true
         }
     }
 
-    /// Makes the first reader, however long its file system takes; returns why that failed.
-    private func makeFirst(_ home: MountLoops.Home, _ start: SpoolStart) async -> (any Error)? {
+    /// Makes the first reader, however long its file system takes.
+    private func makeFirst(_ home: MountLoops.Home, _ start: SpoolStart) async {
         let made = await withCheckedContinuation { continuation in
             home.loop.post { [make] in continuation.resume(returning: Result { try make(home, start) }) }
         }
@@ -207,15 +251,14 @@ actor MovableReader: LoopActor {
             current.withLock { ($0.reader, $0.problem) = (reader, nil) }
             applyJoined()
             begin()
-            return nil
         case .failure(let error):
-            guard isLate, phase != .stopping else { return error }
+            guard isLate else { return firstFailure = error }
+            guard phase != .stopping else { return }
             current.withLock { $0.problem = "\(error)" }
             log.error("the spool is not read", ["reason": "\(error)"])
             _ = loop.after(MovableReader.retry) {
-                Task(executorPreference: self.loop) { _ = await self.makeFirst(home, start) }
+                Task(executorPreference: self.loop) { await self.makeFirst(home, start) }
             }
-            return error
         }
     }
 }
