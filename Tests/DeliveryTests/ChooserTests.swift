@@ -33,7 +33,7 @@ struct ChooserTests {
 
         mutating func wait(_ priority: Priority, events: Int, free: Int = 0, at now: Moment) {
             var summary = LaneSummary()
-            summary.revision = 1
+            summary.revision = views[priority].summary.revision + 1
             summary.waitingEvents = events
             summary.waitingBytes = events * 100
             summary.oldestAcceptedAt = now.wall
