@@ -25,7 +25,7 @@ extension AgentRecords {
         let begin = time.wallTime
         // Not while lines are reread: a line on its way from the quarantine to the queue is in neither. Nor
         // beside another erasure, which would replace the same archived files.
-        let (erased, files) = try await inTurn { [queue, forget, places] in
+        let files = try await inTurn { [queue, forget, places] in
             if !isTrial {
                 await forget(condition)
             }
@@ -34,7 +34,9 @@ extension AgentRecords {
                     makeJudge: { condition.makeJudge() }, isMentioned: { condition.isMentioned(in: $0) }),
                 isTrial: isTrial, patience: AgentRecords.patience)
             // After the queue: a file that moves to the archive meanwhile was read before.
-            return (erased, await places?.erase(condition, isTrial: isTrial) ?? ErasedPlaces())
+            var files = await places?.erase(condition, isTrial: isTrial) ?? ErasedPlaces()
+            files.records = erased
+            return files
         }
         if files.archive.files > 0, !isTrial {
             log?.warning(
@@ -48,7 +50,8 @@ extension AgentRecords {
                 "texts that are no events, data layers, sessions: no member is compared with a plain value"
             )
         }
-        return erased.receipt(of: text, isTrial: isTrial, from: begin, to: time.wallTime, files, unsearched)
+        return files.records.receipt(
+            of: text, isTrial: isTrial, from: begin, to: time.wallTime, files, unsearched)
     }
 
     /// Runs the erasure after the commands of the quarantine that came before it; at once if no agent runs.
@@ -100,19 +103,19 @@ struct ErasurePlaces: Sendable {
     /// The longest event in bytes.
     let maxEventSize: Int
     /// Places that an erasure leaves alone, and whether files are on their way to the archive.
-    let look: @Sendable () -> (unsearched: [String], isArchiving: Bool)
+    fileprivate let look: @Sendable () -> ErasedPlaces
 
     /// Erases events from the archive. On a thread of its own, because the archive may be large and file
     /// systems may not answer; on this one if there can be no other.
     fileprivate func erase(_ condition: EventCondition, isTrial: Bool) async -> ErasedPlaces {
         let work = { @Sendable in
-            // Looked at before the archive: a file that moves there later may be in a folder that was searched.
-            let (unsearched, isArchiving) = look()
-            let archive = ArchiveErasure(
+            // Before the archive is searched: a file may move into a folder that was searched.
+            var places = look()
+            places.archive = ArchiveErasure(
                 archive, maxEventSize: maxEventSize, isTrial: isTrial,
                 makeSearch: { condition.makeLineSearch() }
             ).run()
-            return ErasedPlaces(archive: archive, unsearched: unsearched, isArchiving: isArchiving)
+            return places
         }
         guard let thread = try? EventLoop(name: "erasure"), (try? thread.start()) != nil else {
             return work()
@@ -126,8 +129,9 @@ struct ErasurePlaces: Sendable {
     }
 }
 
-/// What an erasure did to the files around the queue.
+/// What an erasure did to the queue and to the files around it.
 private struct ErasedPlaces: Sendable {
+    var records = ErasedRecords()
     var archive = ErasedFiles()
     /// Places that it left alone.
     var unsearched: [String] = []
@@ -176,7 +180,7 @@ extension Settings {
 
     /// Places that may hold events and that an erasure leaves alone: files of other programs, and copies of
     /// damaged queues.
-    private var unsearchedPlaces: (unsearched: [String], isArchiving: Bool) {
+    private var unsearchedPlaces: ErasedPlaces {
         // Also what was read of files that are still written: the agent does not change the files of others.
         let directory = spool.directory
         let backlog = SilentFiles.answer(about: directory) { SpoolBacklog.measure(in: directory) }
@@ -208,6 +212,6 @@ extension Settings {
         } catch {
             places.append("damaged copies in \(agent.stateDirectory), which cannot be listed: \(error)")
         }
-        return (places, isArchiving)
+        return ErasedPlaces(unsearched: places, isArchiving: isArchiving)
     }
 }

@@ -37,8 +37,8 @@ public struct ErasedFiles: Sendable, Equatable {
 /// The erasure of a person's events from the files of the archive (`after_read = "archive"`).
 ///
 /// A file with such events is replaced by one with its other events, in the same compression; a JSON text
-/// becomes one object a line. The new file belongs to the agent. A file that cannot be read to its end, or has
-/// a line that is too long, is named and stays as it is. No link is followed in the archive.
+/// becomes one object a line. The new file belongs to the agent. A file that cannot be read to its end, or
+/// has a line that is too long, is named and stays as it is. No link is followed in the archive.
 public struct ArchiveErasure: Sendable {
     /// Says whether a line is to be removed, given the app whose folder it is in.
     public typealias Search = (_ line: [UInt8], _ app: String) -> Bool
@@ -68,8 +68,8 @@ public struct ArchiveErasure: Sendable {
         self.makeSearch = makeSearch
     }
 
-    /// Searches the whole archive. Blocks until then, so it needs a thread of its own. At most one erasure may
-    /// run at a time.
+    /// Searches the whole archive. Blocks until then, so it needs a thread of its own. At most one erasure
+    /// may run at a time.
     public func run() -> ErasedFiles {
         var erased = ErasedFiles()
         let directory = directory
@@ -206,8 +206,8 @@ public struct ArchiveErasure: Sendable {
         return problem
     }
 
-    /// Replaces a file by one without the lines that are found, or removes it if none is left. A file that has
-    /// grown too old meanwhile stays away.
+    /// Replaces a file by one without the lines that are found, or removes it if none is left. A file that
+    /// has grown too old meanwhile stays away.
     private func replace(
         _ name: FileName, in folder: Int32, _ source: Source, isEmpty: Bool,
         without isFound: ([UInt8]) -> Bool
