@@ -23,44 +23,41 @@ extension AgentRecords {
             ControlRefusal.bad("where\(mistake.column.map { ", column \($0)" } ?? ""): \(mistake.message)")
         }
         let begin = time.wallTime
-        let places = places
-        // Not while lines are reread: a line on its way from the quarantine to the queue is in neither.
-        let erased = try await inTurn { [queue, forget] in
+        // Not while lines are reread: a line on its way from the quarantine to the queue is in neither. Nor
+        // beside another erasure, which would replace the same archived files.
+        let files = try await inTurn { [queue, forget, places] in
             if !isTrial {
                 await forget(condition)
             }
-            return try await queue.erase(
+            let erased = try await queue.erase(
                 ErasureSearch(
                     makeJudge: { condition.makeJudge() }, isMentioned: { condition.isMentioned(in: $0) }),
                 isTrial: isTrial, patience: AgentRecords.patience)
+            // After the queue: a file that moves to the archive meanwhile was read before.
+            var files = await places?.erase(condition, isTrial: isTrial) ?? ErasedPlaces()
+            files.records = erased
+            return files
         }
-        // After the queue: a file that moves to the archive meanwhile was read before.
-        var archive = ErasedFiles()
-        if let places {
-            archive = await ArchiveErasure(
-                places.archive, maxEventSize: places.maxEventSize, isTrial: isTrial,
-                makeSearch: { condition.makeLineSearch() }
-            ).runAside()
-            if archive.files > 0, !isTrial {
-                log?.warning(
-                    "events of the archive erased by command",
-                    ["events": archive.events.description, "files": archive.files.description])
-            }
+        if files.archive.files > 0, !isTrial {
+            log?.warning(
+                "events of the archive erased by command",
+                ["events": files.archive.events.description, "files": files.archive.files.description])
         }
         // What is never searched, and what this condition cannot be compared with.
-        var unsearched = (places?.unsearched() ?? []) + archive.failed
+        var unsearched = files.unsearched + files.archive.failed
         if !condition.namesValues {
             unsearched.append(
                 "texts that are no events, data layers, sessions: no member is compared with a plain value"
             )
         }
-        return erased.receipt(of: text, isTrial: isTrial, from: begin, to: time.wallTime, archive, unsearched)
+        return files.records.receipt(
+            of: text, isTrial: isTrial, from: begin, to: time.wallTime, files, unsearched)
     }
 
     /// Runs the erasure after the commands of the quarantine that came before it; at once if no agent runs.
-    private func inTurn(
-        _ body: @Sendable () async throws -> ErasedRecords
-    ) async throws -> ErasedRecords {
+    private func inTurn<Value: Sendable>(
+        _ body: @Sendable () async throws -> Value
+    ) async throws -> Value {
         if let rereader {
             try await rereader.inTurn(body)
         } else {
@@ -99,27 +96,47 @@ extension JSONValue {
     }
 }
 
-extension ArchiveErasure {
-    /// Runs on a thread of its own, because an archive may be large; on this one if there can be no other.
-    fileprivate func runAside() async -> ErasedFiles {
-        guard let thread = try? EventLoop(name: "erasure"), (try? thread.start()) != nil else { return run() }
-        return await withCheckedContinuation { continuation in
-            thread.post {
-                continuation.resume(returning: run())
-                thread.stop()
-            }
-        }
-    }
-}
-
 /// The files around the queue: the archive, which an erasure searches, and those that it leaves alone.
 struct ErasurePlaces: Sendable {
     /// The archive of read files. Also searched if files are not archived any more.
     let archive: String
     /// The longest event in bytes.
     let maxEventSize: Int
-    /// Places that an erasure leaves alone, for its receipt.
-    let unsearched: @Sendable () -> [String]
+    /// Places that an erasure leaves alone, and whether files are on their way to the archive.
+    fileprivate let look: @Sendable () -> ErasedPlaces
+
+    /// Erases events from the archive. On a thread of its own, because the archive may be large and file
+    /// systems may not answer; on this one if there can be no other.
+    fileprivate func erase(_ condition: EventCondition, isTrial: Bool) async -> ErasedPlaces {
+        let work = { @Sendable in
+            // Before the archive is searched: a file may move into a folder that was searched.
+            var places = look()
+            places.archive = ArchiveErasure(
+                archive, maxEventSize: maxEventSize, isTrial: isTrial,
+                makeSearch: { condition.makeLineSearch() }
+            ).run()
+            return places
+        }
+        guard let thread = try? EventLoop(name: "erasure"), (try? thread.start()) != nil else {
+            return work()
+        }
+        return await withCheckedContinuation { continuation in
+            thread.post {
+                continuation.resume(returning: work())
+                thread.stop()
+            }
+        }
+    }
+}
+
+/// What an erasure did to the queue and to the files around it.
+private struct ErasedPlaces: Sendable {
+    var records = ErasedRecords()
+    var archive = ErasedFiles()
+    /// Places that it left alone.
+    var unsearched: [String] = []
+    /// Whether files were on their way to the archive, and may have missed the search.
+    var isArchiving = false
 }
 
 extension ErasedRecords {
@@ -127,8 +144,9 @@ extension ErasedRecords {
     /// places that must be searched by hand, and `complete` is false if events escaped the erasure.
     fileprivate func receipt(
         of condition: String, isTrial: Bool, from begin: Timestamp, to end: Timestamp,
-        _ archive: ErasedFiles, _ unsearched: [String]
+        _ files: ErasedPlaces, _ unsearched: [String]
     ) -> JSONValue {
+        let archive = files.archive
         let deliveries = deliveries.sorted { $0.key.text < $1.key.text }.map { name, count in
             JSONValue.Member(name.text, .integer(count))
         }
@@ -146,7 +164,8 @@ extension ErasedRecords {
             "archive": ["events": .integer(archive.events), "files": .integer(archive.files)],
             "not_searched": .array(unsearched.map(JSONValue.string)),
             // Damaged chunks and files cannot be searched, and events in flight may have been delivered.
-            "complete": .bool(eventsInFlight == 0 && damagedChunks == 0 && archive.failures == 0),
+            "complete": .bool(
+                eventsInFlight == 0 && damagedChunks == 0 && archive.failures == 0 && !files.isArchiving),
         ]
     }
 }
@@ -156,17 +175,27 @@ extension Settings {
     var erasurePlaces: ErasurePlaces {
         ErasurePlaces(
             archive: spool.archiveDirectory ?? "\(spool.directory)/.spoolship/archive",
-            maxEventSize: spool.maxEventSize, unsearched: { unsearchedPlaces })
+            maxEventSize: spool.maxEventSize, look: { unsearchedPlaces })
     }
 
     /// Places that may hold events and that an erasure leaves alone: files of other programs, and copies of
     /// damaged queues.
-    private var unsearchedPlaces: [String] {
+    private var unsearchedPlaces: ErasedPlaces {
         // Also what was read of files that are still written: the agent does not change the files of others.
-        let backlog = SpoolBacklog.measure(in: spool.directory)
-        var places = [
-            "\(backlog.files) files of apps in \(spool.directory) (\(backlog.bytes.value) bytes)"
-        ]
+        let directory = spool.directory
+        let backlog = SilentFiles.answer(about: directory) { SpoolBacklog.measure(in: directory) }
+        var places: [String] = []
+        if let backlog {
+            let least = backlog.isWhole ? "" : "at least "
+            places.append(
+                "\(least)\(backlog.files) files of apps in \(directory) (\(backlog.bytes.value) bytes)")
+        } else {
+            places.append("files of apps in \(directory), which does not answer")
+        }
+        let isArchiving = spool.afterRead == .archive && (backlog?.claims ?? 0) > 0
+        if isArchiving {
+            places.append("files that are being read and will be archived: run it again")
+        }
         for (name, app) in apps.sorted(by: { $0.key < $1.key }) {
             if let patterns = app.read, !patterns.isEmpty {
                 places.append("files that are read in place for \(name): \(patterns.joined(separator: ", "))")
@@ -183,6 +212,6 @@ extension Settings {
         } catch {
             places.append("damaged copies in \(agent.stateDirectory), which cannot be listed: \(error)")
         }
-        return places
+        return ErasedPlaces(unsearched: places, isArchiving: isArchiving)
     }
 }

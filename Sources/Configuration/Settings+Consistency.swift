@@ -141,7 +141,8 @@ extension ReadContext {
                 )
             }
             // The formats of App Center and GA4 send their token in other places than this header.
-            if destination.token.source != nil, ![.appCenter, .ga4].contains(destination.format),
+            if destination.token.source != nil, destination.tokenIn == .header,
+                ![.appCenter, .ga4].contains(destination.format),
                 destination.headers.contains(where: { $0.key.lowercased() == "authorization" })
             {
                 complain(of: path, "has token and a header Authorization; keep one", at: "headers")

@@ -12,6 +12,11 @@ public struct SpoolBacklog: Sendable, Equatable {
 
     package init() {}
 
+    /// Files that the agent has claimed and not removed or archived yet.
+    public private(set) var claims = 0
+    /// Whether all names were examined.
+    public private(set) var isWhole = true
+
     /// Most names that are examined, so that counting ends in a spool of millions of files.
     static let mostNames = 20_000
 
@@ -38,6 +43,10 @@ public struct SpoolBacklog: Sendable, Equatable {
         guard let stream = try? DirectoryStream(directory) else { return }
         while names < SpoolBacklog.mostNames, let name = try? stream.next()?.name {
             names += 1
+            isWhole = names < SpoolBacklog.mostNames
+            if name.claimed != nil {
+                claims += 1
+            }
             guard !name.isHidden, let status = try? FileSystem.status(stream.descriptor, name) else {
                 continue
             }

@@ -20,6 +20,12 @@ public struct ErasedFiles: Sendable, Equatable {
     /// Nothing found.
     public init() {}
 
+    /// Names a file or folder that cannot be searched, unless it is gone or no folder.
+    fileprivate mutating func failUnlessGone(_ path: String, _ error: SystemError) {
+        guard error.number != ENOENT, error.number != ENOTDIR else { return }
+        fail(path, error.description)
+    }
+
     fileprivate mutating func fail(_ path: String, _ reason: String) {
         failures += 1
         if failed.count < ErasedFiles.mostNames {
@@ -31,15 +37,15 @@ public struct ErasedFiles: Sendable, Equatable {
 /// The erasure of a person's events from the files of the archive (`after_read = "archive"`).
 ///
 /// A file with such events is replaced by one with its other events, in the same compression; a JSON text
-/// becomes one object a line. The new file belongs to the agent. What a file holds that is not lines (the
-/// rest of a damaged file) cannot be searched; it is named, and does not go into a new file.
+/// becomes one object a line. The new file belongs to the agent. A file that cannot be read to its end, or
+/// has a line that is too long, is named and stays as it is. No link is followed in the archive.
 public struct ArchiveErasure: Sendable {
     /// Says whether a line is to be removed, given the app whose folder it is in.
     public typealias Search = (_ line: [UInt8], _ app: String) -> Bool
 
     /// The name of a new file before it replaces the old one. Hidden, so it is never taken for an archived
     /// file if a crash leaves it behind.
-    private static let temporary = ".erase.new"
+    private static let temporary = FileName(".erase.new")
     /// Bytes of lines that are read at a time, and compressed as one frame.
     private static let pieceSize = 1 << 20
 
@@ -62,72 +68,131 @@ public struct ArchiveErasure: Sendable {
         self.makeSearch = makeSearch
     }
 
-    /// Searches the whole archive. Blocks until then, so it needs a thread of its own.
+    /// Searches the whole archive. Blocks until then, so it needs a thread of its own. At most one erasure
+    /// may run at a time.
     public func run() -> ErasedFiles {
-        let search = makeSearch()
         var erased = ErasedFiles()
-        for day in names(in: directory, &erased) where Archive.isDay(FileName(day)) {
-            for app in names(in: "\(directory)/\(day)", &erased) {
-                let folder = "\(directory)/\(day)/\(app)"
-                for name in names(in: folder, &erased) where !name.hasPrefix(".") {
-                    let path = "\(folder)/\(name)"
-                    guard FileStatus(link: path)?.isRegular == true else { continue }
-                    erase(path, in: folder, { search($0, app) }, &erased)
-                }
+        let directory = directory
+        guard SilentFiles.answer(about: directory, { FileStatus(directory) }) != nil else {
+            erased.fail(directory, "its file system does not answer")
+            return erased
+        }
+        let search = makeSearch()
+        do throws(SystemError) {
+            let root = try FileSystem.openRoot(directory)
+            for day in names(in: root.raw, directory, &erased) where Archive.isDay(day) {
+                erase(day: day, in: root.raw, search, &erased)
             }
+        } catch {
+            erased.failUnlessGone(directory, error)
         }
         return erased
     }
 
-    /// The names in a directory, sorted; none if there is no such directory.
-    private func names(in directory: String, _ erased: inout ErasedFiles) -> [String] {
+    /// Searches the folders of one day.
+    private func erase(day: FileName, in root: Int32, _ search: Search, _ erased: inout ErasedFiles) {
+        let path = "\(directory)/\(day.text)"
         do throws(SystemError) {
-            return try WholeFile.names(in: directory).sorted()
-        } catch {
-            if error.number != ENOENT, error.number != ENOTDIR {
-                erased.fail(directory, error.description)
+            let apps = try FileSystem.openDirectory(root, day)
+            for app in names(in: apps.raw, path, &erased) {
+                erase(app: app, in: apps.raw, "\(path)/\(app.text)", search, &erased)
             }
+        } catch {
+            erased.failUnlessGone(path, error)
+        }
+    }
+
+    /// Searches the files of one app in one day.
+    private func erase(
+        app: FileName, in day: Int32, _ path: String, _ search: Search, _ erased: inout ErasedFiles
+    ) {
+        do throws(SystemError) {
+            let folder = try FileSystem.openDirectory(day, app)
+            if !isTrial {
+                // A crash may have left it, with events of people.
+                _ = ArchiveErasure.temporary.withCString { unlinkat(folder.raw, $0, 0) }
+            }
+            for name in names(in: folder.raw, path, &erased) where !name.isHidden {
+                let whole = "\(path)/\(name.text)"
+                do throws(SystemError) {
+                    try erase(name, in: folder.raw, whole, { search($0, app.text) }, &erased)
+                } catch {
+                    erased.failUnlessGone(whole, error)
+                }
+            }
+        } catch {
+            erased.failUnlessGone(path, error)
+        }
+    }
+
+    /// The names in a directory, sorted; none if it cannot be read.
+    private func names(
+        in directory: Int32, _ path: String, _ erased: inout ErasedFiles
+    ) -> [FileName] {
+        do throws(SystemError) {
+            let stream = try DirectoryStream(try FileSystem.openDirectory(directory, FileName(".")))
+            var names: [FileName] = []
+            while let entry = try stream.next() { names.append(entry.name) }
+            return names.sorted()
+        } catch {
+            erased.failUnlessGone(path, error)
             return []
         }
     }
 
     /// Removes the events of one file.
     private func erase(
-        _ path: String, in folder: String, _ isFound: ([UInt8]) -> Bool, _ erased: inout ErasedFiles
-    ) {
-        do throws(SpoolError) {
-            var found = 0
-            var staying = 0
-            let problem = try read(path) { line in
-                if isFound(line) {
-                    found += 1
-                } else {
-                    staying += 1
-                }
+        _ name: FileName, in folder: Int32, _ path: String, _ isFound: ([UInt8]) -> Bool,
+        _ erased: inout ErasedFiles
+    ) throws(SystemError) {
+        let looked = try FileSystem.openPath(folder, name)
+        let status = try FileSystem.status(looked)
+        guard status.isRegular else { return }
+        let content = try FileSystem.read(looked)
+        let source = Source(path: path, name: FileSystem.selfPath(content.raw), inode: status.inode)
+        var found = 0
+        var staying = 0
+        let problem = try read(source) { line in
+            if isFound(line) {
+                found += 1
+            } else {
+                staying += 1
             }
-            if let problem {
-                erased.fail(path, problem)
-            }
-            guard found > 0 else { return }
-            if !isTrial {
-                try relaying(try replace(path, in: folder, isEmpty: staying == 0, without: isFound)) {
-                    (error: SystemError) in SpoolError(.cannotRead, "cannot replace \(path)", cause: error)
-                }
-            }
-            erased.events += found
-            erased.files += 1
-        } catch {
-            // The file may have grown too old meanwhile, and be gone.
-            guard FileStatus(link: path) != nil else { return }
-            erased.fail(path, error.description)
         }
+        // Lines that cannot be read could not be written either, so the file stays as it is.
+        if let problem {
+            return erased.fail(path, found == 0 ? problem : "\(problem); \(found) of its events stay")
+        }
+        guard found > 0 else { return }
+        if !isTrial {
+            try replace(name, in: folder, source, isEmpty: staying == 0, without: isFound)
+        }
+        erased.events += found
+        erased.files += 1
+    }
+
+    /// An archived file that is open.
+    private struct Source {
+        /// The path for people, whose ending says the format.
+        var path: String
+        /// The path by which the open file is read.
+        var name: String
+        var inode: UInt64
     }
 
     /// Reads the lines of a file, each with its line feed.
     ///
     /// - Returns: why the rest of the file, or a part of it, could not be read as lines; nil if it could.
-    private func read(_ path: String, _ take: ([UInt8]) -> Void) throws(SpoolError) -> String? {
-        let file = try BackfillFile(path: path, maxEventSize: longest)
+    private func read(_ source: Source, _ take: ([UInt8]) -> Void) throws(SystemError) -> String? {
+        do throws(SpoolError) {
+            return try readLines(source, take)
+        } catch {
+            throw error.cause ?? SystemError("read", number: EIO)
+        }
+    }
+
+    private func readLines(_ source: Source, _ take: ([UInt8]) -> Void) throws(SpoolError) -> String? {
+        let file = try BackfillFile(path: source.path, by: source.name, maxEventSize: longest)
         // Text in UTF-16 with its mark is searched as what it says.
         file.decode(nil)
         var problem: String?
@@ -141,36 +206,43 @@ public struct ArchiveErasure: Sendable {
         return problem
     }
 
-    /// Replaces a file by one without the lines that are found, or removes it if none is left.
+    /// Replaces a file by one without the lines that are found, or removes it if none is left. A file that
+    /// has grown too old meanwhile stays away.
     private func replace(
-        _ path: String, in folder: String, isEmpty: Bool, without isFound: ([UInt8]) -> Bool
+        _ name: FileName, in folder: Int32, _ source: Source, isEmpty: Bool,
+        without isFound: ([UInt8]) -> Bool
     ) throws(SystemError) {
-        if isEmpty {
-            guard unlink(path) == 0 else { throw SystemError("unlink") }
-        } else {
-            let temporary = "\(folder)/\(ArchiveErasure.temporary)"
-            unlink(temporary)
-            do throws(SystemError) {
-                try write(to: temporary, the: path, without: isFound)
-                guard rename(temporary, path) == 0 else { throw SystemError("rename") }
-            } catch {
-                unlink(temporary)
-                throw error
+        let temporary = ArchiveErasure.temporary
+        do throws(SystemError) {
+            if !isEmpty {
+                try write(to: temporary, in: folder, source, without: isFound)
             }
+            let isThere = try FileSystem.status(folder, name).inode == source.inode
+            if !isThere || isEmpty {
+                try FileSystem.unlink(folder, isThere ? name : temporary)
+            } else {
+                let result = temporary.withCString { from in
+                    name.withCString { renameat(folder, from, folder, $0) }
+                }
+                guard result == 0 else { throw SystemError("renameat") }
+            }
+        } catch {
+            _ = temporary.withCString { unlinkat(folder, $0, 0) }
+            throw error
         }
         // Otherwise a power cut could bring the old file back.
-        let open = try Descriptor(checking: open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
-        guard fsync(open.raw) == 0 else { throw SystemError("fsync") }
+        try FileSystem.sync(folder)
     }
 
     /// Writes the lines of a file that stay, durably.
     private func write(
-        to target: String, the path: String, without isFound: ([UInt8]) -> Bool
+        to target: FileName, in folder: Int32, _ source: Source, without isFound: ([UInt8]) -> Bool
     ) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let output = try Descriptor(checking: open(target, flags, 0o640), "open")
+        let raw = target.withCString { openat(folder, $0, flags, 0o640) }
+        let output = try Descriptor(checking: raw, "openat")
         let compression: Compression =
-            path.hasSuffix(".gz") ? .gzip : path.hasSuffix(".zst") ? .zstd : .none
+            source.path.hasSuffix(".gz") ? .gzip : source.path.hasSuffix(".zst") ? .zstd : .none
         guard let compressor = try? FrameCompressor(compression) else {
             throw SystemError("write", number: ENOMEM)
         }
@@ -188,16 +260,12 @@ public struct ArchiveErasure: Sendable {
             }
             waiting.removeAll(keepingCapacity: true)
         }
-        do throws(SpoolError) {
-            _ = try read(path) { line in
-                guard !isFound(line) else { return }
-                waiting += line
-                if waiting.count >= ArchiveErasure.pieceSize {
-                    flush()
-                }
+        _ = try read(source) { line in
+            guard !isFound(line) else { return }
+            waiting += line
+            if waiting.count >= ArchiveErasure.pieceSize {
+                flush()
             }
-        } catch {
-            throw error.cause ?? SystemError("read", number: EIO)
         }
         flush()
         if let failure { throw failure }

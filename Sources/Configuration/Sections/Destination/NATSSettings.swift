@@ -82,7 +82,7 @@ extension DestinationSettings {
         // `tls_first` cannot be plain text; without it `nats://` begins in the clear and the server decides.
         for url in [url].compactMap({ $0 }) + nats.servers
         where url.scheme == "nats" && !url.isLoopback && !allowPlainHTTP && !nats.tlsFirst {
-            let key = url == url ? "url" : "nats.servers"
+            let key = url == self.url ? "url" : "nats.servers"
             context.complain(
                 of: "\(path).\(key)",
                 "is nats:// to another machine, which may be plain text; use tls://, or set"
