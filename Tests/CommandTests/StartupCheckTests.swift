@@ -493,9 +493,6 @@ struct StartupCheckTests {
 
     @Test("digests without a key of the settings are warned of: of members, and of ids that patterns search")
     func missingHashKeys() throws {
-        try expect(
-            "[[rule]]\nname = \"no users\"\nhash = [\"properties.user\"]",
-            says: "\"no users\" hashes without a key: name agent.hash_key", warning: true)
         let redaction = "[[rule]]\nredact = { patterns = [\"email\"] }\n"
         try expect(
             redaction, says: "makes digests of ids with a key that is drawn at each start", warning: true)

@@ -41,6 +41,11 @@ actor HTTPClient: LoopActor {
     private var wanted: BootInstant?
     /// The loop's timer; it may be earlier than `wanted`, never later.
     private var armed: (deadline: BootInstant, id: EventLoop.TimerID)?
+    /// Whether requests make connections of their own until one is answered. Set when a reused connection
+    /// ended without an answer: a server that closed one, at its restart or after an idle time, has closed the
+    /// others, and libcurl takes a connection for alive that ends with TLS's own end. Each would cost an
+    /// attempt, and each attempt a longer wait.
+    private var avoidsOldConnections = false
     /// Whether a call of `nudge` is already queued on the loop.
     private var nudged = false
 
@@ -105,6 +110,7 @@ actor HTTPClient: LoopActor {
             return .failed(Failure(kind: .local, message: "no memory for a request"))
         }
         transfer.prepare(request)
+        shim_curl_set_long(transfer.easy, CURLOPT_FRESH_CONNECT, avoidsOldConnections ? 1 : 0)
         settings.limitTime(of: transfer, factor: request.timeFactor)
         lastID += 1
         let id = lastID
@@ -247,6 +253,11 @@ actor HTTPClient: LoopActor {
                 leaveConnection(of: easy)
             }
             if let transfer = active[easy] {
+                if transfer.wantedRepeat(endingWith: result) {
+                    avoidsOldConnections = true
+                } else if transfer.hasBegunAnswer {
+                    avoidsOldConnections = false
+                }
                 end(transfer, outcome(of: transfer, result))
             }
         }
