@@ -98,7 +98,8 @@ extension HTTPOptions {
     /// - Throws: `OutputError` with code `badFile` if the secret contains a character that a header must
     ///   not contain.
     func credential(_ secret: Secret?, in place: TokenPlace) throws(OutputError) -> Credential? {
-        guard let secret else { return nil }
+        // A key in PEM has lines, and is in no header.
+        guard let secret, !settings.loginHasLines else { return nil }
         guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw OutputError(
                 .badFile, "the secret for \(HTTPAddress(url)?.host ?? "") contains a control character")
