@@ -151,16 +151,18 @@ struct EventLoopTests {
                 let began = Atomic(false)
                 let wasEarly: Bool = await withCheckedContinuation { continuation in
                     // The other loop sleeps before it is given the closure.
-                    loop.after(.milliseconds(50)) {
-                        if isSoon {
-                            other.postSoon { began.store(true, ordering: .releasing) }
-                            usleep(50_000)
-                        } else {
-                            // The caller waits, as one does who asks a thread of its own for a file.
-                            other.post { began.store(true, ordering: .releasing) }
-                            for _ in 0..<30_000 where !began.load(ordering: .acquiring) { usleep(1_000) }
+                    loop.post {
+                        _ = loop.after(.milliseconds(50)) {
+                            if isSoon {
+                                other.postSoon { began.store(true, ordering: .releasing) }
+                                usleep(50_000)
+                            } else {
+                                // The caller waits, as one does who asks a thread of its own for a file.
+                                other.post { began.store(true, ordering: .releasing) }
+                                for _ in 0..<30_000 where !began.load(ordering: .acquiring) { usleep(1_000) }
+                            }
+                            continuation.resume(returning: began.load(ordering: .acquiring))
                         }
-                        continuation.resume(returning: began.load(ordering: .acquiring))
                     }
                 }
                 #expect(wasEarly == !isSoon)
