@@ -52,10 +52,7 @@ struct FetchPlan: Sendable {
     }
 
     /// The fetch has ended.
-    mutating func end() {
-        assert(isFetching, "a fetch ends that did not begin")
-        isFetching = false
-    }
+    mutating func end() { isFetching = false }
 
     /// The server wants no fetch for a time; it is spread by a quarter.
     mutating func delay(by wait: Duration, at now: BootInstant, _ random: inout some RandomNumberGenerator) {

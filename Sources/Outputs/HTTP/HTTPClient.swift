@@ -42,8 +42,8 @@ actor HTTPClient: LoopActor {
     /// The loop's timer; it may be earlier than `wanted`, never later.
     private var armed: (deadline: BootInstant, id: EventLoop.TimerID)?
     /// Whether requests make connections of their own until one is answered. Set when a reused connection
-    /// ended without an answer: a server that closed one, at its restart or after an idle time, has closed the
-    /// others, and libcurl takes a connection for alive that ends with TLS's own end. Each would cost an
+    /// ended without an answer: a server that closed one, at its restart or after an idle time, has closed
+    /// the others, and libcurl takes a connection for alive that ends with TLS's own end. Each would cost an
     /// attempt, and each attempt a longer wait.
     private var avoidsOldConnections = false
     /// Whether a call of `nudge` is already queued on the loop.
