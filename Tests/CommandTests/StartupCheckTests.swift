@@ -497,7 +497,7 @@ struct StartupCheckTests {
         try expect(
             redaction, says: "makes digests of ids with a key that is drawn at each start", warning: true)
         let key = try write("key", String(repeating: "k", count: 32), mode: 0o640)
-        #expect(try problems(redaction + "[agent]\nhash_key = \"file:\(key)\"").isEmpty)
+        #expect(try problems("agent.hash_key = \"file:\(key)\"\n" + redaction).isEmpty)
         #expect(
             try problems("[[rule]]\nredact = { paths = [\"properties.a\"], patterns = [\"email\"] }").isEmpty)
         let file = try write(

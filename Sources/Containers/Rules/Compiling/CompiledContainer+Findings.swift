@@ -134,7 +134,8 @@ extension Tag {
     /// Whether the tag's patterns search the ids of events.
     fileprivate var searchesIDs: Bool {
         guard case .scrub(let paths, _, _) = action else { return false }
-        return paths.isEmpty || paths.contains { $0.names == ["id"] }
+        // `**`, all texts, is what a tag without paths has.
+        return paths.contains { $0.names == ["id"] || $0.names == ["**"] }
     }
 }
 
