@@ -177,6 +177,45 @@ struct ReaderTypesTests {
         #expect(types.watching.takePolled().isEmpty)
     }
 
+    @Test(
+        "SpoolWatch: a rest that was put off ends, although a wake-up was planned for an earlier time",
+        arguments: [false, true])
+    func restPutOff(holdsLines: Bool) async throws {
+        let loop = try EventLoop(name: "rest")
+        try loop.start()
+        defer { loop.stop() }
+        let wakes = await withCheckedContinuation { continuation in
+            loop.post {
+                continuation.resume(returning: Result { try ReaderTypesTests.wakes(on: loop, holdsLines) })
+            }
+        }
+        #expect(try wakes.get() == [true, true])
+    }
+
+    /// Whether the reader is woken at the time for which a wake-up was planned, and at the end of the rest,
+    /// which was put off. To be called on the loop.
+    private static func wakes(on loop: EventLoop, _ holdsLines: Bool) throws -> [Bool] {
+        let types = try ReaderTypes()
+        _ = types.schedule.life.start()
+        types.watching.begin(KernelQueue(on: loop)) {}
+        defer { types.watching.stop() }
+        try #require(types.watching.pollReason == nil)
+        let begin = types.time.bootTime
+        types.watching.rest(until: begin + .seconds(1))
+        // A commit that came early puts the next one off.
+        types.watching.rest(until: begin + .seconds(2))
+        types.time.advance(by: .seconds(1))
+        let first = types.due() == [.wake]
+        // What the turn does that this wakes.
+        if holdsLines {
+            types.watching.rest(until: begin + .seconds(2))
+        } else {
+            types.watching.endRestIfOver()
+        }
+        types.time.advance(by: .seconds(1))
+        return [first, types.due() == [.wake]]
+    }
+
     @Test("FollowedLinks: a full table has room for known links only, and a round comes to each link once")
     func fullTable() {
         var links = FollowedLinks()

@@ -324,8 +324,10 @@ final class SpoolWatch {
     /// Lets changes gather until `end`: lines that are written meanwhile would wait for the next commit
     /// anyway.
     func rest(until end: BootInstant) {
-        if case .resting(let known) = attention, known == end { return }
+        // Each time: the wake-up may have been planned for an earlier end, and have come. Without another one
+        // the reader would sleep, with lines that wait for their commit.
         schedule.plan(at: end, .wake)
+        if case .resting(let known) = attention, known == end { return }
         guard let member = member else { return }
         // If this fails, changes still wake the loop, which only costs time.
         if case .resting = attention {} else if (try? member.rest()) == nil { return }
@@ -345,6 +347,8 @@ final class SpoolWatch {
     func endRestIfOver() {
         if isRested {
             endRest()
+        } else if case .resting(let end) = attention {
+            schedule.plan(at: end, .wake)
         }
     }
 
