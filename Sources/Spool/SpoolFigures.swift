@@ -115,7 +115,7 @@ public struct SpoolFigures: Sendable, Equatable {
 
         /// Most of them that are named.
         static let most = 16
-        /// How long a line may be without its end before people are told: a writer's buffer may hold the rest
+        /// How long a line may lack its end before it is reported: a writer's buffer may hold the rest
         /// for some seconds.
         public static let patience = Duration.seconds(60)
     }

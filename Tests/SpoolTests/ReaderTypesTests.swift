@@ -6,7 +6,7 @@ import Model
 import TestKit
 import Testing
 
-/// A sink that takes as many lines as it is told, and keeps what it was given.
+/// A sink that takes as many lines as the test allows, and keeps them.
 private final class CountingSink: SpoolSink {
     var room = Int.max
     var parks = false
@@ -175,6 +175,34 @@ struct ReaderTypesTests {
         #expect(polled.count == 1 && types.schedule.count == 1)
         types.directory.isGone = true
         #expect(types.watching.takePolled().isEmpty)
+    }
+
+    @Test("PaddingReader: zeros at the end are looked at again once a wait, until content replaces them")
+    func padding() throws {
+        let types = try ReaderTypes()
+        _ = types.schedule.life.start()
+        let padding = PaddingReader(
+            SpoolContext(
+                SpoolOptions(directory: "/spool"), Log(types.log), types.time,
+                on: try EventLoop(name: "never started"),
+                SpoolRoot(try Descriptor(checking: open("/dev/null", O_RDONLY | O_CLOEXEC), "open"))),
+            types.schedule, types.lives)
+        let file = types.file("a.jsonl", size: 100)
+        padding.planLook(at: file)
+        #expect(types.schedule.count == 0, "without zeros")
+        file.endContent(at: 40)
+        padding.planLook(at: file)
+        padding.planLook(at: file)
+        #expect(types.schedule.count == 1)
+        types.time.advance(by: .seconds(10))
+        #expect(types.due() == [.lookThroughZeros(file.id)])
+        padding.lookAgain(at: file)
+        #expect(file.isReady && file.padding?.isLookPlanned == false)
+        types.time.advance(by: .seconds(1))
+        padding.sawContent(of: file, upTo: 60)
+        #expect(file.size == 60 && file.lastChange == types.time.bootTime)
+        padding.sawContent(of: file, upTo: 100)
+        #expect(file.padding == nil)
     }
 
     @Test(

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Logs
 internal import Model
 
-/// What people are told about paths, and whose files are whose.
+/// Problems with paths, and the owners of files.
 ///
 /// Each problem is reported once until it is resolved: `Complaints` remembers, and `Owners` knows the names
 /// of users. A name that a directory service has to be asked for is looked up on another thread, and comes

@@ -58,7 +58,7 @@ extension SpoolReader {
             }
         case .lookThroughZeros(let id):
             if let file = lives.streams.files[id] {
-                content.recheckZeros(file)
+                padding.lookAgain(at: file)
             }
         case .hold(let id):
             if let file = lives.streams.files[id] {

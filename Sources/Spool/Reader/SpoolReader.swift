@@ -46,6 +46,7 @@ public actor SpoolReader: LoopActor {
     let removals: DropRemoval
     let dropFiles: DropFiles
     let buffer: BlockBuffer
+    let padding: PaddingReader
 
     /// The figures as they were published last, for other threads.
     nonisolated let published = Mutex(SpoolFigures())
@@ -112,8 +113,10 @@ public actor SpoolReader: LoopActor {
             drops)
         let buffer = BlockBuffer(shared, schedule, maxEventSize: options.maxEventSize)
         let judge = Judge(context, schedule, reports, outlet, lives, opener, tree, drops, buffer)
+        let padding = PaddingReader(context, schedule, lives)
         let content = AppendReader(
-            context, schedule, reports, outlet, lives, opener, departures, judge, tree, turns, buffer)
+            context, schedule, reports, outlet, lives, opener, departures, judge, tree, turns, buffer,
+            padding)
         let census = Census(context, schedule, outlet, lives, opener, departures, tree, drops)
         let removals = DropRemoval(
             context, schedule, reports, outlet, opener, claims, lister, removal, tree, drops)
@@ -141,6 +144,7 @@ public actor SpoolReader: LoopActor {
         self.lister = lister
         self.departures = departures
         self.buffer = buffer
+        self.padding = padding
         self.content = content
         self.census = census
         self.removals = removals

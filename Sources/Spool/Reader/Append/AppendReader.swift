@@ -7,6 +7,9 @@ internal import Model
 /// Reads the lines of an append file, block by block, from the read position. `BlockReader` says how a block
 /// is cut.
 final class AppendReader {
+    /// Most pieces of a block: zeros between lines make more than one.
+    private static let mostPieces = 256
+
     private let context: SpoolContext
     private let schedule: Schedule
     private let reports: Reports
@@ -18,11 +21,12 @@ final class AppendReader {
     private let tree: Tree
     private let turns: Turns
     private let buffer: BlockBuffer
+    private let padding: PaddingReader
 
     init(
         _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ outlet: Outlet,
         _ lives: AppendLives, _ opener: Opener, _ departures: Departures, _ judge: Judge, _ tree: Tree,
-        _ turns: Turns, _ buffer: BlockBuffer
+        _ turns: Turns, _ buffer: BlockBuffer, _ padding: PaddingReader
     ) {
         self.context = context
         self.schedule = schedule
@@ -35,6 +39,7 @@ final class AppendReader {
         self.tree = tree
         self.turns = turns
         self.buffer = buffer
+        self.padding = padding
     }
 
     /// Reads a block of the file that has waited longest. False: none waits.
@@ -73,7 +78,7 @@ final class AppendReader {
             } else {
                 lives.appendFiles.endTurn(of: file)
                 lives.considerLater(file)
-                waitForContent(of: file)
+                padding.planLook(at: file)
             }
         } catch {
             departures.cannotRead(file, error)
@@ -154,11 +159,11 @@ final class AppendReader {
             let block = UnsafeRawBufferPointer(rebasing: buffer[start..<range.upperBound])
             let begin = file.taken.offset
             let content = BlockReader.content(of: block)
-            sawContent(of: file, upTo: begin + Int64(content))
+            padding.sawContent(of: file, upTo: begin + Int64(content))
             var zeros: BlockReader.Zeros?
             if BlockReader.needsZeros(block, content: content) {
                 let rest = UnsafeRawBufferPointer(rebasing: block[content...])
-                zeros = try self.zeros(in: file, at: begin + Int64(content), rest, descriptor)
+                zeros = try padding.zeros(in: file, at: begin + Int64(content), rest, descriptor)
             }
             let isSilent = schedule.now - file.lastChange >= context.options.textTime
             let cut = lives.appendFiles.blocks.cut(
@@ -245,11 +250,11 @@ final class AppendReader {
             let begin = file.taken.offset
             let content = BlockReader.content(of: block.text)
             let fileContent = block.fileLength(of: content)
-            sawContent(of: file, upTo: begin + Int64(fileContent))
+            padding.sawContent(of: file, upTo: begin + Int64(fileContent))
             var zeros: BlockReader.Zeros?
             if BlockReader.needsZeros(block.text, content: content) {
                 let rest = UnsafeRawBufferPointer(rebasing: raw[(block.used + fileContent)...])
-                zeros = try self.zeros(in: file, at: begin + Int64(fileContent), rest, descriptor)
+                zeros = try padding.zeros(in: file, at: begin + Int64(fileContent), rest, descriptor)
             }
             let isSilent = schedule.now - file.lastChange >= context.options.textTime
             let cut = lives.appendFiles.blocks.cut(
@@ -374,7 +379,7 @@ final class AppendReader {
             }
             if let zero {
                 let rest = UnsafeRawBufferPointer(rebasing: buffer[zero..<count])
-                switch try zeros(in: file, at: position + Int64(zero), rest, descriptor) {
+                switch try padding.zeros(in: file, at: position + Int64(zero), rest, descriptor) {
                 case .more: return true
                 case .content(let end):
                     file.scanned = end - file.taken.offset
@@ -509,90 +514,6 @@ final class AppendReader {
         return end == 0 ? 0 : offset
     }
 
-    // MARK: Zeros
-    //
-    // At the end of a file zeros are not content: the file was made longer than what is written to it yet, so
-    // they are waited for. Between content they are passed over where a line begins, and counted.
-
-    private static let mostPieces = 256
-    private static let zeroBlock = 64 << 10
-    private static let blocksAtATime = 32
-    /// Longest time until the next look whether zeros were filled: writes through mapped memory cause no
-    /// inotify event.
-    private static let longestLook = Duration.seconds(10)
-    /// The next look comes after this fraction (one eighth) of the time since the last change.
-    private static let lookShare = 8
-
-    /// Content replaced zeros.
-    private func sawContent(of file: AppendFile, upTo end: Int64) {
-        guard let padding = file.padding, end > file.size else { return }
-        file.endContent(at: end)
-        guard end > padding.gap?.end ?? 0 else { return }
-        file.lastChange = schedule.now
-        file.end = .open
-    }
-
-    /// What the zeros are that begin at an offset; if they are the end, the file's content ends there.
-    ///
-    /// - Parameter block: what was read from there on.
-    func zeros(
-        in file: AppendFile, at start: Int64, _ block: UnsafeRawBufferPointer, _ descriptor: Int32
-    ) throws(SystemError) -> BlockReader.Zeros {
-        let length = file.length
-        // The file was truncated since the last stat and rewritten. inotify reports that, and the file is
-        // read again.
-        guard start < length else { return .end }
-        // Look at the last byte first: if the file does not end with zeros, no program has extended it in
-        // advance, and the zeros were written like the content behind them.
-        let unit = file.script.decoder?.unit ?? 1
-        let isPadded =
-            file.padding != nil
-            ? true
-            : try FileSystem.bytes(of: descriptor, at: max(0, length - Int64(unit)), count: unit)
-                .allSatisfy { $0 == 0 }
-        var known = file.padding?.known ?? start..<start
-        let isChanged = known.lowerBound == start && file.padding?.modified != file.modified
-        if isChanged || !known.contains(start) {
-            known = start..<start
-        }
-        let found = try findContent(beyond: known.upperBound, upTo: length, descriptor)
-        if let content = found.content.map({ file.script.decoder?.start(ofUnitAt: $0) ?? $0 }) {
-            guard isPadded, !file.isSealed else { return .content(content) }
-            // A program may still fill the zeros before the content, so wait for `sealTime`.
-            let gap = file.padding?.gap
-            if let gap, start < gap.end, schedule.now - gap.since >= context.options.sealTime {
-                return .content(content)
-            }
-            file.endContent(at: start)
-            if let gap, start < gap.end { return .end }
-            let last: Int64 = block.lastIndex { $0 != 0 }.map { start + Int64($0) } ?? content
-            file.padding?.gap = .init(end: max(last, content), since: schedule.now)
-            return .end
-        }
-        file.endContent(at: start)
-        file.padding?.known = start..<found.end
-        file.padding?.modified = file.modified
-        return found.end < length ? .more : .end
-    }
-
-    /// Looks for the first byte that is not zero, in at most `blocksAtATime` blocks. Returns its offset, if
-    /// found, and the end of the zeros that were seen.
-    private func findContent(
-        beyond start: Int64, upTo length: Int64, _ descriptor: Int32
-    ) throws(SystemError) -> (content: Int64?, end: Int64) {
-        var end = start
-        for _ in 0..<AppendReader.blocksAtATime where end < length {
-            end = min(length, try FileSystem.endOfHole(descriptor, at: end))
-            let block = try FileSystem.bytes(
-                of: descriptor, at: end, count: Int(min(Int64(AppendReader.zeroBlock), length - end)))
-            // The file has become shorter, which inotify reports.
-            if block.isEmpty { return (nil, length) }
-            if let first = block.firstIndex(where: { $0 != 0 }) { return (end + Int64(first), end) }
-            end += Int64(block.count)
-        }
-        return (nil, end)
-    }
-
     /// Skips zeros between lines, counts them, and logs the first ones of a file.
     private func passOverZeros(
         of file: AppendFile, upTo end: Int64, _ descriptor: Int32
@@ -609,29 +530,5 @@ final class AppendReader {
             file.endContent(at: end)
         }
         try took(file, upTo: try judge.mark(at: end, descriptor), descriptor)
-    }
-
-    /// Everything up to the zeros at a file's end was read: plans another look, because no event may report
-    /// that they are filled.
-    func waitForContent(of file: AppendFile) {
-        // Once it is sealed nobody has it open.
-        guard let padding = file.padding, !padding.isLookPlanned,
-            !file.isSealed || context.options.place != nil
-        else { return }
-        var wait = max(
-            context.options.pollInterval, (schedule.now - file.lastChange) / AppendReader.lookShare)
-        if let gap = padding.gap, gap.end > file.size {
-            wait = min(wait, gap.since + context.options.sealTime - schedule.now)
-        }
-        file.padding?.isLookPlanned = true
-        wait = min(AppendReader.longestLook, max(.milliseconds(10), wait))
-        schedule.plan(after: wait, .lookThroughZeros(file.id))
-    }
-
-    /// Reads a file again to see whether its zeros were filled.
-    func recheckZeros(_ file: AppendFile) {
-        guard lives.streams.files[file.id] === file, file.padding != nil else { return }
-        file.padding?.isLookPlanned = false
-        lives.makeReady(file)
     }
 }
