@@ -34,7 +34,7 @@ extension AgentRecords {
                     makeJudge: { condition.makeJudge() }, isMentioned: { condition.isMentioned(in: $0) }),
                 isTrial: isTrial, patience: AgentRecords.patience)
             // After the queue: a file that moves to the archive meanwhile was read before.
-            var files = await places?.erase(condition, isTrial: isTrial) ?? ErasedPlaces()
+            var files = try await places?.erase(condition, isTrial: isTrial) ?? ErasedPlaces()
             files.records = erased
             return files
         }
@@ -106,8 +106,11 @@ struct ErasurePlaces: Sendable {
     fileprivate let look: @Sendable () -> ErasedPlaces
 
     /// Erases events from the archive. On a thread of its own, because the archive may be large and file
-    /// systems may not answer; on this one if there can be no other.
-    fileprivate func erase(_ condition: EventCondition, isTrial: Bool) async -> ErasedPlaces {
+    /// systems may not answer.
+    ///
+    /// - Throws: `ControlRefusal` if there is no thread. What the queue held is erased by then, and the same
+    ///   erasure may be run again.
+    fileprivate func erase(_ condition: EventCondition, isTrial: Bool) async throws -> ErasedPlaces {
         let work = { @Sendable in
             // Before the archive is searched: a file may move into a folder that was searched.
             var places = look()
@@ -117,8 +120,12 @@ struct ErasurePlaces: Sendable {
             ).run()
             return places
         }
-        guard let thread = try? EventLoop(name: "erasure"), (try? thread.start()) != nil else {
-            return work()
+        let thread: EventLoop
+        do throws(SystemError) {
+            thread = try EventLoop(name: "erasure")
+            try thread.start()
+        } catch {
+            throw ControlRefusal(503, "later", "the archive was not searched: no thread for it, \(error)")
         }
         return await withCheckedContinuation { continuation in
             thread.post {
