@@ -20,7 +20,7 @@ final class MountLoops: Sendable {
         var loopsMade: [String: Int] = [:]
         /// Names of the loops that did not answer when they were asked last.
         var silent: Set<String> = []
-        /// The reader of each place, which is told when its path leads to another mount.
+        /// The reader of each place. It is notified if its path leads to another mount.
         var readers: [ReadPlace: MovableReader] = [:]
         /// Called with the first loop.
         var firstMade: (@Sendable () -> Void)?
@@ -87,7 +87,7 @@ final class MountLoops: Sendable {
         }
     }
 
-    /// Has the reader of a place told when its path leads to another mount.
+    /// Registers the reader of a place, which is notified if its path leads to another mount.
     func add(_ reader: MovableReader) {
         guard let place = reader.place else { return }
         state.withLock { $0.readers[place] = reader }

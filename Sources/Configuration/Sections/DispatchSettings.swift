@@ -57,8 +57,8 @@ public struct DispatchSettings: SettingsSection {
         ),
         .setting(
             "critical_delay", \.criticalDelay, criticalDelayType,
-            "How long a critical event may wait for others to join its batch. With 0 one that comes alone is"
-                + " sent alone, so many of them are many requests."),
+            "How long a critical event may wait for others to join its batch. With 0 each critical event may"
+                + " be a request of its own."),
         .setting("allow_zero_delay", \.allowsZeroDelay, .boolean, "Without effect.").retired(
             "critical_delay may be 0s without it"),
     ]

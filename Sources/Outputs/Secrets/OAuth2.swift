@@ -80,7 +80,7 @@ final class OAuth2Client: RequestAuthorizer {
         }
     }
 
-    /// Who asks for tokens, as Kafka's brokers are told.
+    /// Name of the client, which Kafka's brokers get beside the token.
     var name: String { settings.clientID.isEmpty ? signer?.issuer ?? "" : settings.clientID }
 
     /// Requests a token. Id and secret are percent-encoded before Base64, as RFC 6749, section 2.3.1,
