@@ -157,28 +157,3 @@ package final class DevelopmentReceiver: Sendable {
         return Worker(loop: loop, server: server)
     }
 }
-
-extension EventLoop {
-    /// Runs `body` on the loop's thread, and returns its result. Blocks the caller, which must be another
-    /// thread.
-    fileprivate func runAndWait<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
-        let done = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-        sem_init(done, 0, 0)
-        defer {
-            sem_destroy(done)
-            done.deallocate()
-        }
-        nonisolated(unsafe) var result: Result?
-        nonisolated(unsafe) let signal = done
-        post {
-            result = body()
-            sem_post(signal)
-        }
-        // A signal may interrupt the wait (sem_wait(3)).
-        while sem_wait(done) != 0 {}
-        guard let result else {
-            preconditionFailure("the loop \(name) ended without a result")
-        }
-        return result
-    }
-}

@@ -22,19 +22,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
     /// Runs `body` on the loop's thread, and blocks the calling thread until it is done. Only for a thread
     /// that the loop itself never waits for: otherwise both would wait for ever.
     public func wait<Result>(_ body: @escaping (Value) -> Result) -> Result {
-        guard !loop.isCurrent else { return body(value) }
-        nonisolated(unsafe) let body = body
-        nonisolated(unsafe) var result: Result?
-        let end = Semaphore()
-        loop.post {
-            result = body(self.value)
-            end.signal()
-        }
-        end.wait()
-        guard let result else {
-            preconditionFailure("the work signalled its end without a result")
-        }
-        return result
+        loop.runAndWait { body(value) }
     }
 
     /// The value, on the loop's thread; traps elsewhere.
