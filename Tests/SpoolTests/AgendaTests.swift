@@ -44,6 +44,20 @@ struct AgendaTests {
         #expect(agenda.nextAlarm() == nil && agenda.count == 0)
     }
 
+    @Test("what was planned for later and done at once leaves nothing: a busy file holds a few entries")
+    func stale() {
+        var agenda = Agenda()
+        for number in UInt8.min...UInt8.max { agenda.plan(.read(FileID(bytes: [number])), at: at(900_000)) }
+        for write in 0..<20_000 {
+            let file = FileID(bytes: [UInt8(write % 8)])
+            agenda.plan(.check(file), at: at(Int64(600_000 + write)))
+            agenda.plan(.check(file), at: at(Int64(write)))
+            #expect(agenda.popDue(at(Int64(write))) == .check(file))
+            #expect(agenda.entries <= 2 * agenda.count + 65)
+        }
+        #expect(agenda.count == 256 && agenda.nextAlarm() == at(900_000))
+    }
+
     @Test(
         "random plans: each errand runs once, not before its time, and never without an alarm",
         arguments: 1...40)

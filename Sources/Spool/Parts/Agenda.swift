@@ -71,12 +71,23 @@ struct Agenda {
 
     var count: Int { due.count }
 
+    /// The entries that are held, stale ones too.
+    var entries: Int { times.count }
+
     /// Plans an errand. One that is planned for the same time or an earlier one already stays as it is: an
     /// errand that comes too early for its subject plans itself again.
     mutating func plan(_ errand: Errand, at time: BootInstant) {
         if let planned = due[errand], planned <= time { return }
         due[errand] = time
         times.add(errand, time)
+        dropStale()
+    }
+
+    /// Drops stale entries once they are most of the heap. Otherwise a file that is checked at each of its
+    /// writes, and asks each time for another check in ten minutes, leaves an entry for each write.
+    private mutating func dropStale() {
+        guard times.count > 2 * due.count + 64 else { return }
+        times = Heap(due.lazy.map { (key: $0.value, item: $0.key) })
     }
 
     /// Removes and returns the errand that is due longest; nil if none is due.

@@ -2,6 +2,13 @@
 struct Heap<Key: Comparable, Item> {
     private var entries: [(key: Key, item: Item)] = []
 
+    init() {}
+
+    /// Sorted entries are a heap.
+    init(_ entries: some Sequence<(key: Key, item: Item)>) {
+        self.entries = entries.sorted { $0.key < $1.key }
+    }
+
     var first: (key: Key, item: Item)? { entries.first }
 
     var count: Int { entries.count }
