@@ -90,7 +90,7 @@ extension Entry {
     /// alone, `name = 256`. What a later file does not set keeps its value.
     static func pair(
         _ name: String, _ first: Half, _ second: Half, _ why: String,
-        example: String? = nil, changesAnswers: Bool = true
+        example: String? = nil, restart: Bool = false, changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
         let print = { @Sendable (owner: Owner) -> SettingValue? in
             guard let other = second.value(owner) else { return first.value(owner) }
@@ -103,7 +103,7 @@ extension Entry {
                     name: name, type: first.type,
                     range: "\(first.range); or { \(first.name), \(second.name) }, \(second.name):"
                         + " \(SettingDescription.allowed(second.type, second.range))",
-                    defaultValue: print(Owner()), example: example, why: why, needsRestart: false))
+                    defaultValue: print(Owner()), example: example, why: why, needsRestart: restart))
         } read: { node, path, owner, context in
             context.note(path, at: node.position)
             guard case .table(let members) = node.value else {
@@ -122,8 +122,11 @@ extension Entry {
                 }
             }
         } list: { owner, section in
-            [EffectiveSetting(name: name, section: section, value: print(owner), needsRestart: false)]
-        } keep: { _, _ in
+            [EffectiveSetting(name: name, section: section, value: print(owner), needsRestart: restart)]
+        } keep: { started, owner in
+            guard restart else { return }
+            first.keep(started, &owner)
+            second.keep(started, &owner)
         }
     }
 
@@ -141,6 +144,8 @@ extension Entry {
         let value: @Sendable (Owner) -> SettingValue?
         /// Reads it: a node, the pair's path, and the path as it is written, for messages.
         let read: @Sendable (TOMLNode, String, String, inout Owner, inout ReadContext) -> Void
+        /// Sets it to its value at the start.
+        let keep: @Sendable (_ started: Owner, _ owner: inout Owner) -> Void
 
         init<Value: Equatable & Sendable>(
             _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value>,
@@ -156,6 +161,7 @@ extension Entry {
                     context.refuse(node, whole, error, SettingDescription.allowed(type.name, type.range))
                 }
             }
+            keep = { started, owner in owner[keyPath: place()] = started[keyPath: place()] }
         }
 
         /// A value that is not set by default.

@@ -198,8 +198,8 @@ extension ReadContext {
         for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
         where aws.externalID != nil && aws.assumeRole == nil {
             complain(
-                of: path, "has \(name).external_id but no \(name).assume_role", .missing,
-                at: "\(name).external_id")
+                of: path, "has \(name).assume_role with an external_id but no role", .missing,
+                at: "\(name).assume_role")
         }
         let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(
             \.1)

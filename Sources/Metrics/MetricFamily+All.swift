@@ -398,7 +398,7 @@ package struct MetricTable: Sendable {
     /// 0 means that this machine may not have the published version.
     package let containerFresh = gauge(
         "container_fresh",
-        "1 while the container in force was confirmed within fresh_for, or has no url and a default.",
+        "1 while the container in force was confirmed within 12 h, or has no url and a default.",
         container)
     package let containerConfirmed = gauge(
         "container_confirmed_timestamp_seconds",

@@ -39,17 +39,17 @@ struct DestinationTests {
         "s3.storage_class": .string("STANDARD_IA"), "s3.server_side_encryption": .string("AES256"),
         "s3.credentials": .string("instance"), "s3.access_key_id": .string("a"),
         "s3.secret_access_key": .string("secret-1"), "s3.assume_role": .string("arn:aws:iam::1:role/a"),
-        "s3.external_id": .string("a"), "aws.region": .string("eu-central-1"), "aws.service": .string("aoss"),
+        "aws.region": .string("eu-central-1"), "aws.service": .string("aoss"),
         "aws.credentials": .string("web_identity"), "aws.access_key_id": .string("a"),
         "aws.secret_access_key": .string("secret-1"), "aws.assume_role": .string("arn:aws:iam::1:role/a"),
-        "aws.external_id": .string("a"), "oauth2.token_url": .string("https://a/token"),
+        "oauth2.token_url": .string("https://a/token"),
         "oauth2.client_id": .string("a"), "oauth2.client_secret": .string("secret-1"),
         "oauth2.grant": .string("jwt_bearer"), "oauth2.private_key": .string("file:/a"),
-        "oauth2.key_id": .string("a"), "oauth2.issuer": .string("a"), "oauth2.subject": .string("a"),
+        "oauth2.issuer": .string("a"), "oauth2.subject": .string("a"),
         "oauth2.scope": .string("a"), "oauth2.audience": .string("a"), "oauth2.ca_file": .string("/a"),
         "nats.subject": .string("a"),
         "nats.servers": .array([.string("tls://b")]), "nats.follow_cluster": .bool(false),
-        "nats.stream": .string("A"), "nats.message": .string("event"), "nats.duplicate_window": .string("1h"),
+        "nats.stream": .string("A"), "nats.message": .string("event"),
         "nats.nkey": .string("secret-1"), "nats.credentials": .string("credential:a"),
         "interval": .string("1m"), "batch_events": .integer(10), "batch_size": .string("1MB"),
         "parallel_batches": .integer(1), "critical_delay": .string("1s"), "max_age": .string("1d"),
@@ -61,7 +61,7 @@ struct DestinationTests {
         "kafka.options": .object([.init("linger.ms", .string("50"))]),
         "tls.allow_common_name": .bool(true), "syslog.facility": .string("local0"),
         "syslog.message": .string("text"),
-        "syslog.structured_data": .array([.string("a")]), "syslog.structured_data_id": .string("a@1"),
+        "syslog.structured_data": .array([.string("a")]),
         "syslog.max_message": .string("64KiB"),
     ]
 
@@ -71,7 +71,6 @@ struct DestinationTests {
         "max_age",
         "when_behind",
         "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
-        "nats.duplicate_window",
     ]
 
     private func destination(_ path: String, _ value: JSONValue) throws -> DestinationSettings {

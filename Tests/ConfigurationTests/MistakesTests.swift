@@ -172,7 +172,8 @@ struct MistakesTests {
             ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\naws.region = \"r\"\n"
-                    + "aws.credentials = \"instance\"\naws.external_id = \"x\"", "no aws.assume_role"
+                    + "aws.credentials = \"instance\"\naws.external_id = \"x\"",
+                "has aws.assume_role with an external_id but no role"
             ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\naws.credentials = \"instance\"",

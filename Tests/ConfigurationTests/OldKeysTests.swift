@@ -140,6 +140,23 @@ struct OldKeysTests {
             id = "A"
             default_file = "/A"
             hash_key_file = "/c"
+            timeout = "5s"
+            [spool]
+            archive_max_age = "9d"
+            archive_max_size = "2GiB"
+            [country]
+            address_member = "ip"
+            remove_address = true
+            [apps.table]
+            read = ["/a/*.csv"]
+            parse = "csv"
+            columns = ["time", "id"]
+            default_event_name = "row"
+            level = ["sev"]
+            level_scale = "otel"
+            [apps.lines]
+            read = ["/a/*.log"]
+            pattern = '^(?P<message>.*)'
             """
         let new = """
             [dispatch]
@@ -176,6 +193,19 @@ struct OldKeysTests {
             id = "A"
             default_file = "/A"
             hash_key = "file:/c"
+            open.timeout = "5s"
+            [spool]
+            archive = { max_age = "9d", max_size = "2GiB" }
+            [country]
+            address = { member = "ip", remove = true }
+            [apps.table]
+            read = ["/a/*.csv"]
+            parse = { format = "csv", columns = ["time", "id"] }
+            name.default = "row"
+            level = { members = ["sev"], scale = "otel" }
+            [apps.lines]
+            read = ["/a/*.log"]
+            parse = '^(?P<message>.*)'
             """
         let before = try Settings.read([ConfigurationText(file: "old.toml", text: old)])
         let after = try Settings.read([ConfigurationText(file: "new.toml", text: new)])
@@ -199,6 +229,15 @@ struct OldKeysTests {
                 "destination.hec.token_credential is now written: token = \"credential:hec\"",
                 "destination.archive.s3.secret_access_key_file is now written: secret_access_key = \"file:/b\"",
                 "container.A.hash_key_file is now written: hash_key = \"file:/c\"",
+                "container.A.timeout is now written: open = { timeout = \"5s\" }",
+                "spool.archive_max_age is now written: archive = { max_age = \"9d\", max_size = \"2GiB\" }",
+                "spool.archive_max_size is now written: archive = { max_age = \"9d\", max_size = \"2GiB\" }",
+                "country.address_member is now written: address = { member = \"ip\", remove = true }",
+                "country.remove_address is now written: address = { member = \"ip\", remove = true }",
+                "apps.table.columns is now written: parse = { format = \"csv\", columns = [\"time\", \"id\"] }",
+                "apps.table.default_event_name is now written: name = { default = \"row\" }",
+                "apps.table.level_scale is now written: level = { members = [\"sev\"], scale = \"otel\" }",
+                "apps.lines.pattern is now written: parse = '^(?P<message>.*)'",
             ])
         for destination in ["search", "hec"] {
             let path = "destination.\(destination)"

@@ -121,7 +121,7 @@ struct ShippedFileTests {
         arguments: [
             "agent": "state_directory log_level log_format shutdown_drain_timeout",
             "spool":
-                "directory when_full max_unread after_read archive_directory max_event_size max_open_files poll_interval"
+                "directory when_full max_unread after_read archive archive_directory max_event_size max_open_files poll_interval"
                 + " quarantine_max_size",
             "dead_letters": "max_size",
             "limits": "event_names name_length properties property_key_length property_value_length",
@@ -129,16 +129,16 @@ struct ShippedFileTests {
                 "interval batch_events batch_size parallel_batches critical_delay",
             "queue": "max_size max_age compression durability",
             "retry": "intervals jitter when_exhausted probe_interval",
-            "priorities": "default rule", "country": "code rule database", "session": "mode timeout",
+            "priorities": "default rule", "country": "code rule database address", "session": "mode timeout",
             "device": "properties overrides",
-            "apps": "default_event_name priority may_be_critical country limits destinations",
+            "apps": "name level parse priority may_be_critical country limits destinations",
             "destination":
                 "name type url format compression headers token tls proxy connect_timeout request_timeout"
                 + " rate_limit",
             "deadline": "name time time_zone margin apps destinations",
             "functions": "command timeout parallel cache",
             "container":
-                "id default_file url public_key open timeout fresh_for refresh_interval may_set may_call",
+                "id default_file url public_key open fresh_for refresh_interval may_set may_call",
             "stats": "listen status_page", "control": "socket group",
         ])
     func tableIsComplete(section: String, settings: String) throws {

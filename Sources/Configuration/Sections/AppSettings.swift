@@ -72,6 +72,16 @@ public struct AppSettings: SettingsSection {
     /// An app that follows the general settings.
     public init() {}
 
+    /// Value of `parse.format`: a name or a template, or a regular expression, which has named groups.
+    private var parsing: String? {
+        get { parse ?? pattern }
+        set {
+            let isPattern = newValue?.contains("(?P<") == true || newValue?.contains("(?<") == true
+            parse = isPattern ? nil : newValue
+            pattern = isPattern ? newValue : nil
+        }
+    }
+
     /// Whether text lines are parsed.
     package var isParsed: Bool { parse != nil || pattern != nil }
 
@@ -121,25 +131,26 @@ public struct AppSettings: SettingsSection {
                 "kind", \.kind, optional: .choice,
                 "event: an object with a name is an event, any other a record. log: each line is a record.",
                 example: "\"log\""),
-            .setting(
-                "default_event_name", \.defaultEventName, optional: .text(),
-                "The name of records without one: log by default.",
-                example: "\"access\""),
-            .setting(
-                "name", \.name, optional: .text(), "The member or path that holds a record's name.",
-                example: "\"record.function\""),
+            .pair(
+                "name", .init("member", \.name, optional: .text()),
+                .init("default", \.defaultEventName, optional: .text()),
+                "The member or path that holds a record's name, and the name of records without one: log by"
+                    + " default.",
+                example: "{ default = \"access\" }"),
+            .setting("default_event_name", \.defaultEventName, optional: .text(), "Now name.default.")
+                .renamed(to: "name.default"),
             .setting(
                 "time", \.time, optional: .list(of: .text(), unique: true),
                 "Members or paths of a record's time: the first usable is taken; by default those of common loggers.",
                 example: "[\"when\", \"meta.time\"]"),
-            .setting(
-                "level", \.level, optional: .list(of: .text(), unique: true),
-                "Members or paths of the severity: the first usable is taken; by default those of common loggers.",
+            .pair(
+                "level", .init("members", \.level, optional: .list(of: .text(), unique: true)),
+                .init("scale", \.levelScale, optional: .choice),
+                "Members or paths of the severity: the first usable is taken; by default those of common loggers."
+                    + " The scale of numbers: auto, the default, knows pino, bunyan, monolog and the journal.",
                 example: "[\"meta.level\"]"),
-            .setting(
-                "level_scale", \.levelScale, optional: .choice,
-                "The scale of numeric severities; auto knows pino, bunyan, monolog and the journal.",
-                example: "\"syslog\""),
+            .setting("level_scale", \.levelScale, optional: .choice, "Now level.scale.")
+                .renamed(to: "level.scale"),
             .setting(
                 "time_zone", \.timeZone, optional: .text(),
                 "The zone of times without one; by default the machine's.",
@@ -151,22 +162,22 @@ public struct AppSettings: SettingsSection {
                     + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB;"
                     + " first_line is better.",
                 example: "\"lines\""),
-            .setting(
-                "parse", \.parse, optional: .text(),
-                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or a template with $name.",
+            .pair(
+                "parse", .init("format", \.parsing, optional: .text()),
+                .init("columns", \.columns, optional: .list(of: .text(), unique: true)),
+                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...), a template with"
+                    + " $name, or an RE2 expression whose named groups, as (?P<time>\\S+), are the members."
+                    + " columns are the names of the columns of csv and tsv; for json_in the member that holds"
+                    + " the object.",
                 example: "\"nginx\""),
+            .setting("pattern", \.pattern, optional: .text(), "Now parse.").renamed(to: "parse.format"),
             .setting(
-                "pattern", \.pattern, optional: .text(),
-                "An RE2 expression whose named groups are the members of a text line.",
-                example: "'^(?P<time>\\S+) (?P<level>\\w+) (?P<message>.*)'"),
+                "columns", \.columns, optional: .list(of: .text(), unique: true), "Now parse.columns."
+            ).renamed(to: "parse.columns"),
             .setting(
                 "first_line", \.firstLine, optional: .text(),
                 "An RE2 expression that the first line of a record matches: the lines after it belong to the record.",
                 example: "'^\\d{4}-'"),
-            .setting(
-                "columns", \.columns, optional: .list(of: .text(), unique: true),
-                "The names of the columns of csv and tsv; for json_in the member that holds the object.",
-                example: "[\"time\", \"id\", \"note\"]"),
             .setting(
                 "numbers", \.numbers, optional: .list(of: .text(), unique: true),
                 "Fields of a template, pattern, csv or tsv that become numbers, if they are numbers in JSON.",

@@ -58,6 +58,8 @@ public struct ContainerSettings: SettingsSection {
         hashKeyFile ?? hashKeyCredential.map { "\(directory ?? "$CREDENTIALS_DIRECTORY")/\($0)" }
     }
 
+    private static let timeoutType = ValueType<Duration>.duration(.milliseconds(10) ... .seconds(60))
+
     static let entries: [Entry<ContainerSettings>] = [
         .setting(
             "id", \.id, ContainerSettings.idType.standingForNothing(""), "Its id, as in the document.",
@@ -74,18 +76,18 @@ public struct ContainerSettings: SettingsSection {
             "public_key", \.publicKeys, oneOrMore(of: publicKeyType),
             "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Required with url.",
             example: "\"GAP7GZsSF0sDoNw8xKTtOTTyfwhCrPcsPHkHQrIwl2E=\""),
-        .setting(
-            "open", \.open, .choice,
-            "prefer_fresh if old values do harm; immediate if reading must not wait for the network."),
-        .setting(
-            "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
-            "The longest time for opening it; the spool is not read before."),
-        .setting(
-            "fresh_for", \.freshFor, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
-            "A copy older than this is fetched again."),
+        .pair(
+            "open", .init("document", \.open, .choice), .init("timeout", \.timeout, timeoutType),
+            "The document that opening waits for, and how long at most; the spool is not read before."
+                + " prefer_fresh if old values do harm; immediate if reading must not wait for the network."),
+        .setting("timeout", \.timeout, timeoutType, "Now open.timeout.").renamed(to: "open.timeout"),
         .setting(
             "refresh_interval", \.refreshInterval, .duration(.seconds(60) ... .seconds(30 * 86_400)),
             "How often it is fetched; shorter publishes sooner and costs requests."),
+        .setting(
+            "fresh_for", \.freshFor, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
+            "A copy older than this is fetched again."
+        ).retired("a copy is fresh for 12h, and refresh_interval says how often it is fetched"),
         .setting(
             "required", \.required, requirementsType,
             "Events of its apps are read only while such a document (no draft) is in force; true is [\"redaction\"]."

@@ -19,12 +19,14 @@ public struct CountrySettings: SettingsSection {
             "database", \.database, optional: .path,
             "A MaxMind database, in which the country is looked up by an event's address.",
             example: "\"/usr/share/GeoIP/GeoLite2-Country.mmdb\""),
-        .setting(
-            "address_member", \.addressMember, .text(),
-            "The member of an event, or of its properties, that holds the address."),
-        .setting(
-            "remove_address", \.removeAddress, .boolean,
-            "true removes the address from the event after the look-up."),
+        .pair(
+            "address", .init("member", \.addressMember, .text()), .init("remove", \.removeAddress, .boolean),
+            "The member of an event, or of its properties, that holds the address; remove = true removes it"
+                + " after the look-up."),
+        .setting("address_member", \.addressMember, .text(), "Now address.member.")
+            .renamed(to: "address.member"),
+        .setting("remove_address", \.removeAddress, .boolean, "Now address.remove.")
+            .renamed(to: "address.remove"),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
             "The country of an app or a host; the first rule that matches decides."

@@ -33,7 +33,8 @@ public struct QueueSettings: SettingsSection {
                 + " [[destination]], for it alone."),
         .setting(
             "compression", \.compression, .choice,
-            "auto stores events as the destinations take them; none if CPU is scarcer than disk."),
+            "auto stores events as the destinations take them; none if CPU is scarcer than disk."
+        ).retired("events are stored as the destinations take them, so that they are compressed once"),
         .setting(
             "durability", \.durability, .choice,
             "crash is faster and survives a crash of the process; a power cut may then repeat events, but loses none.",

@@ -19,7 +19,7 @@ public struct RetrySettings: SettingsSection {
         .setting(
             "jitter", \.jitter, .number(0...1),
             "The share of each wait that is random, so that agents that failed together do not return together."
-        ),
+        ).retired("half of each wait is random, so that agents that failed together do not return together"),
         .setting(
             "when_exhausted", \.whenExhausted, .choice,
             "probe recovers by itself; suspend waits for a restart, a network change or `spoolship resume`."),

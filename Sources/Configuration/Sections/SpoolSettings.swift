@@ -37,6 +37,10 @@ public struct SpoolSettings: SettingsSection {
     /// The defaults.
     package init() {}
 
+    private static let archiveAgeType = ValueType<Duration>.duration(
+        .seconds(60) ... .seconds(3650 * 86_400), zero: "no limit")
+    private static let archiveSizeType = ValueType<Int>.size(1 << 20...1 << 47, zero: "no bound")
+
     static let entries: [Entry<SpoolSettings>] = [
         .setting("directory", \.directory, .path, "Where apps write their events.", restart: true),
         .setting(
@@ -55,13 +59,15 @@ public struct SpoolSettings: SettingsSection {
             "archive_directory", \.archiveDirectory, optional: .path,
             "Where archive moves files; by default .spoolship/archive in the spool.", restart: true
         ).retired("it must be on the spool's file system, where .spoolship/archive in the spool is as good"),
-        .setting(
-            "archive_max_age", \.archiveMaxAge,
-            .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
-            "How long archived files are kept.", restart: true),
-        .setting(
-            "archive_max_size", \.archiveMaxSize, .size(1 << 20...1 << 47, zero: "no bound"),
-            "How much space archived files may take; the oldest are removed first.", restart: true),
+        .pair(
+            "archive", .init("max_age", \.archiveMaxAge, archiveAgeType),
+            .init("max_size", \.archiveMaxSize, archiveSizeType),
+            "How long archived files are kept, and how much space they may take; the oldest are removed first.",
+            restart: true),
+        .setting("archive_max_age", \.archiveMaxAge, archiveAgeType, "Now archive.max_age.")
+            .renamed(to: "archive.max_age"),
+        .setting("archive_max_size", \.archiveMaxSize, archiveSizeType, "Now archive.max_size.")
+            .renamed(to: "archive.max_size"),
         .setting(
             "max_event_size", \.maxEventSize, .size(1 << 10...64 << 20),
             "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs memory.",

@@ -47,7 +47,7 @@ public struct OAuth2Settings: Sendable, Equatable {
             switch grant {
             case .clientCredentials:
                 [
-                    ("private_key", privateKey.source != nil), ("key_id", keyID != nil),
+                    ("private_key", privateKey.source != nil || keyID != nil),
                     ("issuer", issuer != nil), ("subject", subject != nil),
                 ]
             case .jwtBearer: [("client_id", !clientID.isEmpty), ("client_secret", secret.source != nil)]

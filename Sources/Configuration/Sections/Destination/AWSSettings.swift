@@ -32,18 +32,20 @@ extension AWSSettings: SettingsSection {
             .setting(
                 "access_key_id", \.accessKeyID, .text().standingForNothing(""), "The id of the agent's key.",
                 example: "\"AKIA…\""),
-            .setting(
-                "assume_role", \.assumeRole,
-                optional: .checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") { name in
-                    name.hasPrefix("arn:") && name.utf8.count <= 2048
-                        && name.hasOnlyLettersDigits(and: ":/+=,.@_-")
-                },
-                "A role to assume with these credentials, for example for another account's bucket.",
+            .pair(
+                "assume_role",
+                .init(
+                    "role", \.assumeRole,
+                    optional: .checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") {
+                        $0.hasPrefix("arn:") && $0.utf8.count <= 2048
+                            && $0.hasOnlyLettersDigits(and: ":/+=,.@_-")
+                    }),
+                .init("external_id", \.externalID, optional: .text()),
+                "A role to assume with these credentials, for example for another account's bucket, and the"
+                    + " external id that its owner may require.",
                 example: "\"arn:aws:iam::123456789012:role/events\""),
-            .setting(
-                "external_id", \.externalID, optional: .text(),
-                "The external id that the owner of that role requires.",
-                example: "\"…\""),
+            .setting("external_id", \.externalID, optional: .text(), "Now assume_role.external_id.")
+                .renamed(to: "assume_role.external_id"),
         ]
         + Entry.secret(
             "secret_access_key", \.secret.source, file: \.secret.file, credential: \.secret.credential,

@@ -18,26 +18,33 @@ extension NATSSettings: SettingsSection {
             example: "[\"tls://b.example.com:4222\", \"tls://c.example.com:4222\"]"),
         .setting(
             "follow_cluster", \.followCluster, .boolean,
-            "Servers that the cluster announces are tried after those named here. false if those cannot be reached."
-        ),
-        .setting(
-            "stream", \.stream,
-            optional: .checked(
-                "stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes"
-            ) {
-                $0.isNATSStream
-            },
-            "The stream that must take the messages; if another one would, the destination is held.",
+            "Servers that the cluster announces are tried after those named here."
+        ).retired("an announced server that cannot be reached costs a moment, and the next is tried"),
+        .pair(
+            "stream",
+            .init(
+                "name", \.stream,
+                optional: .checked(
+                    "stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes"
+                ) {
+                    $0.isNATSStream
+                }),
+            .init("duplicate_window", \.duplicateWindow, duplicateWindowType),
+            "The stream that must take the messages; if another one would, the destination is held. How long"
+                + " it recognises repeats is set there, too: a batch that is sent again later, and so may be"
+                + " stored twice, is logged.",
             example: "\"EVENTS\""),
+        .setting(
+            "duplicate_window", \.duplicateWindow, duplicateWindowType, "Now stream.duplicate_window."
+        ).renamed(to: "stream.duplicate_window"),
         .setting(
             "message", \.message, .choice,
             "batch: one message with an event a line, compressed as compression says; event: one uncompressed message"
                 + " for each event, with its id."),
-        .setting(
-            "duplicate_window", \.duplicateWindow, .duration(.seconds(1) ... .seconds(31 * 86_400)),
-            "How long the stream recognises repeats: set the stream's value. A batch that is sent again later, and"
-                + " so may be stored twice, is logged.", changesAnswers: false),
     ]
+
+    private static let duplicateWindowType = ValueType<Duration>.duration(
+        .seconds(1) ... .seconds(31 * 86_400))
 
     /// How the agent authenticates: one of nkey, credentials, user and token.
     private static let loginEntries: [Entry<NATSSettings>] =

@@ -22,14 +22,14 @@ extension OAuth2Settings: SettingsSection {
             "client_secret", \.secret.source, file: \.secret.file, credential: \.secret.credential,
             "The client's secret.", example: "main.secret")
         + [
-            .setting(
-                "private_key", \.privateKey.source, optional: .secretFile,
+            .pair(
+                "private_key", .init("key", \.privateKey.source, optional: .secretFile),
+                .init("id", \.keyID, optional: .text()),
                 "The RSA key that signs assertions: a PEM file without a password, or the JSON file of a"
-                    + " Google service account.",
+                    + " Google service account; and its id (kid), by default that of the account's file.",
                 example: "\"file:/etc/spoolship/account.json\""),
-            .setting(
-                "key_id", \.keyID, optional: .text(),
-                "The key's id (kid); by default that of the account's file.", example: "\"2026-1\""),
+            .setting("key_id", \.keyID, optional: .text(), "Now private_key.id.")
+                .renamed(to: "private_key.id"),
             .setting(
                 "issuer", \.issuer, optional: .text(),
                 "Who signs the assertion (iss); by default the account of the account's file.",

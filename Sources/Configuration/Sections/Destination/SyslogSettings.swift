@@ -8,17 +8,16 @@ extension SyslogSettings: SettingsSection {
             "message", \.message, .choice,
             "event: the message is the event as JSON; text: it is the event's own message, and of the other"
                 + " members only those in structured_data are sent."),
+        .pair(
+            "structured_data",
+            .init("members", \.structuredData, .list(of: .text(), count: 0...64, unique: true)),
+            .init("id", \.structuredDataID, structuredDataIDType),
+            "Members (names, or paths with dots) that are also sent as structured data, as [\"trace_id\","
+                + " \"http.status\"], and the name of their element. 32473 is the number for examples: if your"
+                + " organisation has an enterprise number, use that."),
         .setting(
-            "structured_data", \.structuredData, .list(of: .text(), count: 0...64, unique: true),
-            "Members (names, or paths with dots) that are also sent as structured data.",
-            example: "[\"trace_id\", \"http.status\"]"),
-        .setting(
-            "structured_data_id", \.structuredDataID,
-            .checked("SD-ID", mustBe: "NAME@NUMBER of at most 32 letters, digits, -, _ and dots") {
-                $0.isStructuredDataID
-            },
-            "The name of the element with the event's id and these members. 32473 is the number for examples:"
-                + " if your organisation has an enterprise number, use that."),
+            "structured_data_id", \.structuredDataID, structuredDataIDType, "Now structured_data.id."
+        ).renamed(to: "structured_data.id"),
         .setting(
             // A receiver may refuse or cut messages beyond 480 bytes (RFC 5424, section 6.1), so no limit can
             // be below.
@@ -26,6 +25,12 @@ extension SyslogSettings: SettingsSection {
             "The longest message that the receiver reads (rsyslog: maxMessageSize; syslog-ng: log-msg-size)."
                 + " Events with longer ones become dead letters: a receiver cuts or splits them silently."),
     ]
+
+    private static let structuredDataIDType = ValueType<String>.checked(
+        "SD-ID", mustBe: "NAME@NUMBER of at most 32 letters, digits, -, _ and dots"
+    ) {
+        $0.isStructuredDataID
+    }
 }
 
 extension DestinationSettings {
