@@ -80,3 +80,23 @@ extension EventLoop {
         return try result.get()
     }
 }
+
+extension EventLoop {
+    /// Runs `body` on the loop's thread, and blocks the calling thread until it is done; at once on the loop's
+    /// own thread. Only for a thread that the loop never waits for: otherwise both would wait for ever.
+    public func runAndWait<Result>(_ body: @escaping () -> Result) -> Result {
+        guard !isCurrent else { return body() }
+        nonisolated(unsafe) let body = body
+        nonisolated(unsafe) var result: Result?
+        let end = Semaphore()
+        post {
+            result = body()
+            end.signal()
+        }
+        end.wait()
+        guard let result else {
+            preconditionFailure("the loop \(name) signalled the end of the work without a result")
+        }
+        return result
+    }
+}
