@@ -82,8 +82,8 @@ extension EventLoop {
 }
 
 extension EventLoop {
-    /// Runs `body` on the loop's thread, and blocks the calling thread until it is done; at once on the loop's
-    /// own thread. Only for a thread that the loop never waits for: otherwise both would wait for ever.
+    /// Runs `body` on the loop's thread, and blocks the calling thread until it is done; on the loop's own
+    /// thread, at once. Only for a thread that the loop never waits for: otherwise both would wait for ever.
     public func runAndWait<Result>(_ body: @escaping () -> Result) -> Result {
         guard !isCurrent else { return body() }
         nonisolated(unsafe) let body = body
