@@ -84,6 +84,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public var secondTryPaths: [String] = []
     /// Files that end in the middle of a line and are read up to it, those that wait longest first.
     public var unfinishedLines: [UnfinishedLine] = []
+    /// Files that were truncated or removed before they were read, the last of them.
+    public var lostFiles: [LostFile] = []
     /// Files that are not read because of their names, at most as many as are remembered.
     public var passedOver = 0
     /// Some names of files that are passed over.
@@ -118,6 +120,38 @@ public struct SpoolFigures: Sendable, Equatable {
         /// How long a line may lack its end before it is reported: a writer's buffer may hold the rest
         /// for some seconds.
         public static let patience = Duration.seconds(60)
+    }
+
+    /// Bytes of a file that disappeared before they were read.
+    public struct LostFile: Sendable, Equatable {
+        /// How the bytes disappeared.
+        public enum Way: Sendable {
+            case truncated
+            case removed
+            /// The agent knows what it had seen of the file when it stopped; there may have been more.
+            case removedWhileStopped
+        }
+
+        /// The whole path.
+        public var path: String
+        /// How many bytes are known to be lost.
+        public var bytes: Int64
+        /// When the loss was reported.
+        public var at: Timestamp
+        /// How the bytes disappeared.
+        public var way: Way
+
+        package init(path: String, bytes: Int64, at: Timestamp, way: Way) {
+            self.path = path
+            self.bytes = bytes
+            self.at = at
+            self.way = way
+        }
+
+        /// Most of them that are named.
+        package static let most = 8
+        /// How long a loss is named.
+        public static let memory = Duration.seconds(86_400)
     }
 
     /// The lowered limit on open files, and the descriptors that the process may have.
@@ -203,6 +237,7 @@ public struct SpoolFigures: Sendable, Equatable {
         sum.unfinishedLines = Array(
             (unfinishedLines + other.unfinishedLines).sorted { $0.since < $1.since }
                 .prefix(UnfinishedLine.most))
+        sum.lostFiles = (lostFiles + other.lostFiles).sorted { $0.at < $1.at }.suffix(LostFile.most)
         sum.refused.merge(other.refused, uniquingKeysWith: +)
         sum.pollReason = pollReason ?? other.pollReason
         sum.loweredOpenFiles = loweredOpenFiles ?? other.loweredOpenFiles

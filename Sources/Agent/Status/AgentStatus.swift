@@ -327,9 +327,23 @@ struct AgentStatus: Sendable {
         spool.complaints =
             (parts.reader.spool.isSilent
                 ? ["\(spool.directory): its file system does not answer; all else is read"] : [])
+            + figures.lostFiles.filter { time.wallTime - $0.at < SpoolFigures.LostFile.memory }.map(lost)
             + figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
             + complaints(figures, state).compactMap { $0 }
         return spool
+    }
+
+    /// The sentence about bytes that disappeared before they were read.
+    private func lost(_ file: SpoolFigures.LostFile) -> String {
+        let bytes = HumanText.bytes(Int(file.bytes))
+        let age = HumanText.duration(time.wallTime - file.at)
+        let event =
+            switch file.way {
+            case .truncated: "it was truncated before they were read"
+            case .removed: "it was removed before they were read"
+            case .removedWhileStopped: "it was removed while the agent was stopped; there may have been more"
+            }
+        return "\(bytes) of \(file.path) are lost: \(event) (reported \(age) ago)"
     }
 
     /// The files that wait for a function, the apps with most files first; nil if none does.

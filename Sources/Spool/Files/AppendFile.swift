@@ -169,6 +169,12 @@ final class AppendFile {
     /// Whether the sink has not taken all bytes.
     var hasUnread: Bool { progress.taken.offset < look.size }
 
+    /// Length of the file if it has bytes that are not taken and that it does not share with another file;
+    /// else nil.
+    var unreadEnd: Int64? {
+        hasUnread && stage == .reading && !isCopy && self.historyEnd == 0 ? look.size : nil
+    }
+
     /// Whether only the beginning of a line is not in the queue, and nothing is to be read now.
     var endsInLine: Bool {
         hasUnread && !isReady && stage == .reading && progress.committed == progress.taken.offset

@@ -116,6 +116,9 @@ struct FileTrace: Equatable {
         var owner: UInt32?
         /// The stem of the original name, if the path does not show it.
         var origin: FileName?
+        /// Length of the file when the checkpoint was made, if not all of it was read; else nil. If the file
+        /// is gone at the next start, the bytes up to it are known to be lost.
+        var unreadEnd: Int64?
     }
 
     /// Marks at the positions of commits, ascending; the last one is the checkpoint's.
@@ -198,8 +201,15 @@ extension FileTrace {
             FileTrace.put(UInt64(origin.bytes.count), &bytes)
             bytes += origin.bytes
         }
-        // Earlier versions stored here the contents that the file had before. Now their count is always 0.
-        FileTrace.put(0, &bytes)
+        // Earlier versions stored here the contents that the file had before, and skip them. An entry without
+        // a fingerprint is the length of the file, so that these versions can still read the state.
+        FileTrace.put(told.unreadEnd == nil ? 0 : 1, &bytes)
+        if let unreadEnd = told.unreadEnd {
+            FileTrace.put(0, &bytes)
+            FileTrace.put(fixed: UInt64(0), &bytes)
+            FileTrace.put(UInt64(unreadEnd), &bytes)
+            FileTrace.put(fixed: UInt64(0), &bytes)
+        }
         FileTrace.put(UInt64(marks.count), &bytes)
         var last: Int64 = 0
         for mark in marks {
@@ -236,10 +246,14 @@ extension FileTrace {
             if what & FileTrace.hasOrigin != 0 {
                 told.origin = FileName(try reader.bytes(try reader.count(upTo: .max)))
             }
-            self.told = told
             for _ in 0..<(try reader.count(upTo: 4)) {
-                _ = (try reader.fingerprint(), try reader.number(), try reader.fixed() as UInt64)
+                let (content, number) = (try reader.fingerprint(), try reader.number())
+                _ = try reader.fixed() as UInt64
+                if content == .empty {
+                    told.unreadEnd = Int64(exactly: number)
+                }
             }
+            self.told = told
             var marks: [Mark] = []
             for _ in 0..<(try reader.count(upTo: FileTrace.mostMarks)) {
                 let last = marks.last?.offset ?? 0

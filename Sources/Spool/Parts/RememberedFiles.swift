@@ -31,6 +31,8 @@ struct RememberedFiles {
     /// Inode numbers of the checkpoints at the start, to find files under names that are not read otherwise.
     /// Used only during the first listing.
     var inodes: Set<UInt64> = []
+    /// The bytes that were unread at the last stop.
+    private var unreadBeforeStart: [FileID: CutOff] = [:]
     /// Drop files that stay and were seen; nil once the first listing has ended.
     private var present: Set<FileID>? = []
     /// Drop files that were read to the end and stay, by path. They are known by identity, and a deletion
@@ -81,7 +83,23 @@ struct RememberedFiles {
             inodes.insert(trace.inode)
             latest = max(latest, trace.missingSince ?? 0)
             enter(id, checkpoint, trace)
+            // Without a fingerprint no copy could be recognised, so nothing could be known to be lost.
+            if let end = trace.unreadEnd, end > checkpoint.offset, checkpoint.offset > 0, trace.hasContent,
+                trace.missingSince == nil
+            {
+                unreadBeforeStart[id] = CutOff(
+                    path: FileName(checkpoint.path), gone: id,
+                    stream: Stream.of(checkpoint, trace, joinedTops: joinedTops)[0],
+                    fingerprint: trace.fingerprint, begin: checkpoint.offset, end: end,
+                    at: BootInstant(nanoseconds: 0), wasStopped: true)
+            }
         }
+    }
+
+    /// Takes the bytes that were unread at the last stop, to wait for their files and copies.
+    mutating func takeUnreadBeforeStart() -> [FileID: CutOff] {
+        defer { unreadBeforeStart = [:] }
+        return unreadBeforeStart
     }
 
     /// Adds a checkpoint to the index, if its content can be recognised.
@@ -195,6 +213,7 @@ struct RememberedFiles {
         latest = max(latest, since)
         if var trace {
             trace.missingSince = since
+            trace.unreadEnd = nil
             trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
             checkpoint.state = trace.encoded
         } else if let place = ObjectSplitter.Place(checkpoint) {

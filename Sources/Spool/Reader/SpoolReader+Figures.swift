@@ -35,6 +35,7 @@ extension SpoolReader {
         figures.truncations = lives.appendFiles.counts.truncations
         figures.unclosedLines = lives.appendFiles.counts.unclosedLines
         figures.bytesGivenUp = lives.appendFiles.counts.bytesGivenUp
+        figures.lostFiles = lives.lostFiles
         figures.zeroBytes = lives.appendFiles.counts.zeroBytes
         figures.openFiles = opener.openFiles.count
         figures.loweredOpenFiles = opener.openFiles.lowered

@@ -48,6 +48,9 @@ public actor SpoolReader: LoopActor {
     let buffer: BlockBuffer
     let padding: PaddingReader
 
+    /// Whether the last commit was given the lengths of files with unread bytes.
+    private var hasNotedUnread = false
+
     /// The figures as they were published last, for other threads.
     nonisolated let published = Mutex(SpoolFigures())
 
@@ -362,6 +365,10 @@ public actor SpoolReader: LoopActor {
     /// and resumes the callers of `stop`.
     private func windUp() {
         guard !outlet.handover.isClosing, !outlet.handover.isFull else { return }
+        if !hasNotedUnread {
+            hasNotedUnread = true
+            lives.streams.noteUnread(in: &outlet.handover.pass)
+        }
         if !outlet.handover.isEmpty { return beginCommit() }
         guard let waiters = schedule.life.end() else { return }
         watching.stop()

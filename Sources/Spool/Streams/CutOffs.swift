@@ -16,6 +16,8 @@ struct CutOff: Held {
     var end: Int64
     /// Time at which the loss was noticed.
     var at: BootInstant
+    /// Whether the file has gone while no agent ran. It may have had further bytes, of which nobody knows.
+    var wasStopped = false
 
     var holder: Holder { stream.holder }
 }
@@ -44,6 +46,9 @@ struct CutOffs {
 
     /// Entries that wait for a copy, oldest first.
     private var waiting: [CutOff] = []
+    /// Bytes that were unread at the last stop, of files that this process has not found yet. Empty once the
+    /// first listing has ended.
+    private var beforeStart: [FileID: CutOff]
     /// Recent copies and archives that no entry has used.
     private var wholes: [Whole] = []
     /// Entries that were given up and not yet reported.
@@ -56,7 +61,11 @@ struct CutOffs {
     /// Count of entries that wait for a copy, for tests.
     var count: Int { waiting.count }
 
-    init(_ settleTime: Duration) { patience = settleTime * CutOffs.settleTimes }
+    /// - Parameter beforeStart: bytes that were unread at the last stop; their files may all be there.
+    init(_ settleTime: Duration, beforeStart: [FileID: CutOff] = [:]) {
+        patience = settleTime * CutOffs.settleTimes
+        self.beforeStart = beforeStart
+    }
 
     /// Takes the entries that were given up, to count and log each of them once.
     mutating func takeGivenUp() -> [CutOff] {
@@ -96,7 +105,25 @@ struct CutOffs {
         if !waiting.isEmpty {
             waiting.removeAll { $0.gone == id }
         }
+        if !beforeStart.isEmpty {
+            beforeStart[id] = nil
+        }
     }
+
+    /// A file is missing. If it had unread bytes at the last stop, they are waited for from now on.
+    ///
+    /// - Parameter isAway: whether its directory is gone or cannot be read, so that nothing is known of the
+    ///   file.
+    mutating func missed(_ id: FileID, isAway: Bool, at now: BootInstant) {
+        guard !beforeStart.isEmpty, var cut = beforeStart.removeValue(forKey: id), !isAway else { return }
+        cut.at = now
+        waiting.append(cut)
+        givenUp += waiting.makeRoom(for: CutOffs.most)
+    }
+
+    /// The bytes of a file that was not found and were unread at the last stop; nil if there were none, or
+    /// they were read elsewhere.
+    func unreadBeforeStart(_ id: FileID) -> CutOff? { beforeStart[id] }
 
     /// A copy or an archive was recognised by its beginning, and is read up to this length.
     mutating func recognised(
@@ -132,6 +159,10 @@ struct CutOffs {
 
     /// Marks the bytes of matching entries up to a length as read, and drops entries without further bytes.
     private mutating func claim(upTo length: Int64, where isIts: (CutOff) -> Bool) {
+        for (id, cut) in beforeStart where isIts(cut) {
+            beforeStart[id] = length < cut.end ? cut : nil
+            beforeStart[id]?.begin = max(cut.begin, length)
+        }
         guard !waiting.isEmpty else { return }
         for index in waiting.indices where isIts(waiting[index]) {
             waiting[index].begin = max(waiting[index].begin, length)

@@ -36,7 +36,7 @@ struct Streams {
         time: any TimeSource
     ) {
         remembered = RememberedFiles(checkpoints, joinedTops: joinedTops)
-        cutOffs = CutOffs(settleTime)
+        cutOffs = CutOffs(settleTime, beforeStart: remembered.takeUnreadBeforeStart())
         self.settleTime = settleTime
         self.most = most
         self.time = time
@@ -224,6 +224,13 @@ struct Streams {
             return checkpoint.offset
         }
         (file.taken, file.committed) = (last, last.offset)
+        if let end = file.trace.unreadEnd, end > last.offset, last.offset > 0 {
+            // If the file was truncated or rewritten while no agent ran, the bytes up to here are looked for
+            // in copies, as if the agent had seen it happen.
+            file.reached = end
+            file.cutTo = min(file.size, end)
+        }
+        file.trace.unreadEnd = nil
         return nil
     }
 
@@ -321,6 +328,7 @@ struct Streams {
         _ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool = false, hasWaiting: Bool,
         in pass: inout Pass
     ) {
+        cutOffs.missed(FileID(bytes: checkpoint.key), isAway: isAway, at: now)
         remembered.miss(
             checkpoint, trace, isAway: isAway, at: time, hasWaiting: !suspects.isEmpty || hasWaiting,
             in: &pass)
@@ -335,6 +343,9 @@ struct Streams {
     ) {
         assertForward(file, place)
         file.taken = place
+        if file.reached != 0, place.offset >= file.reached {
+            file.reached = 0
+        }
         file.scanned = 0
         file.holdsText = false
         file.wasClosed = false
@@ -345,6 +356,19 @@ struct Streams {
         assertWhole(file)
     }
 
+    /// The agent stops: the next commit says how long the files with unread bytes are, so that the next start
+    /// knows what is lost if they are gone. Only files whose lines are all durable: others may be those of a
+    /// commit that has failed.
+    func noteUnread(in pass: inout Pass) {
+        let files = unread.values.lazy.filter {
+            $0.unreadEnd != nil && $0.committed > 0 && $0.committed == $0.taken.offset
+        }
+        for file in files.prefix(Streams.mostNotedUnread) { pass.add(file) }
+    }
+
+    /// Most files whose lengths are written at a stop, which must not take long.
+    private static let mostNotedUnread = 1024
+
     /// Closes a pass: the checkpoints of files that were read since the last commit, and the positions that
     /// will be durable with them.
     func close(_ pass: inout Pass) -> (checkpoints: [Checkpoint], covered: [CoveredFile]) {
@@ -354,10 +378,12 @@ struct Streams {
             pass.supersede(file.id)
             file.trace.add(file.taken)
             covered.append(CoveredFile(file: file, offset: file.taken.offset, setbacks: file.setbacks))
+            var trace = file.keptTrace
+            trace.unreadEnd = file.unreadEnd
             checkpoints.append(
                 Checkpoint(
                     key: file.id.bytes, path: file.path.text, offset: file.taken.offset,
-                    state: file.keptTrace.encoded))
+                    state: trace.encoded))
         }
         return (checkpoints, covered)
     }

@@ -123,6 +123,7 @@ final class ModelWorld {
             note("stop")
             // All that it knows is durable then.
             while !agent.commits.isEmpty { try agent.endCommit() }
+            agent.streams.noteUnread(in: &agent.pass)
             agent.beginCommit()
             try agent.endCommit()
         } else {

@@ -15,6 +15,8 @@ final class AppendLives {
     private let watching: SpoolWatch
     private let turns: Turns
     var appendFiles: AppendFiles
+    /// Files that were truncated or removed before they were read, those that were noticed last.
+    private(set) var lostFiles: [SpoolFigures.LostFile] = []
 
     init(
         _ appendFiles: AppendFiles, _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports,
@@ -124,10 +126,18 @@ final class AppendLives {
     /// Counts and logs bytes that were given up, and plans the next call of `giveUpUncopied`.
     func tellCutOffs() {
         for cut in appendFiles.takeGivenUp() {
+            let lost = SpoolFigures.LostFile(
+                path: context.wholePath(cut.path), bytes: cut.end - cut.begin, at: context.time.wallTime,
+                way: cut.gone == nil ? .truncated : cut.wasStopped ? .removedWhileStopped : .removed)
+            let message: StaticString =
+                switch lost.way {
+                case .truncated: "file was truncated before it was read"
+                case .removed: "file vanished before it was read"
+                case .removedWhileStopped: "file vanished while the agent was stopped, before it was read"
+                }
             context.log.error(
-                cut.gone == nil
-                    ? "file was truncated before it was read" : "file vanished before it was read",
-                ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
+                message, ["path": cut.path.text, "offset": cut.begin, "bytes": lost.bytes])
+            lostFiles = lostFiles.suffix(SpoolFigures.LostFile.most - 1) + [lost]
         }
         if let due = streams.cutOffs.plan(schedule.now) {
             schedule.plan(at: due, .giveUpUncopied)

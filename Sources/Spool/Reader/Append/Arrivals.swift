@@ -216,6 +216,7 @@ final class Arrivals {
                 (try? judge.mark(at: last.offset, readable.raw))?.ends(like: last) == true
             else { continue }
             lives.streams.remembered.remove(other)
+            lives.streams.cutOffs.found(other)
             outlet.handover.pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes

@@ -271,8 +271,10 @@ final class Departures {
         return tree[parent] != nil && reports.complaints[parent] == nil
     }
 
-    /// Remembers the files that were known at the last stop and have not been found since.
+    /// Remembers the files that were known at the last stop and have not been found since. Bytes that were
+    /// unread then are waited for, and reported if no copy of them turns up.
     func missedSinceStart() {
+        var gone = (files: 0, unread: 0)
         // In the order in which the files went missing, so that the oldest are forgotten first.
         for (id, checkpoint, trace) in lives.streams.remembered.endFirstListing() {
             if trace == nil {
@@ -288,9 +290,32 @@ final class Departures {
             }
             let isAway = !isListed(checkpoint.path)
             let hasWaiting = !drops.areAllRead
+            if let cut = lives.streams.cutOffs.unreadBeforeStart(id), isReplaced(cut) {
+                lives.streams.cutOffs.found(id)
+            }
+            if let trace, trace.missingSince == nil, trace.doneVersion == nil, trace.inode != 0, !isAway {
+                gone.files += 1
+                gone.unread += lives.streams.cutOffs.unreadBeforeStart(id) == nil ? 0 : 1
+            }
             lives.streams.miss(
                 checkpoint, trace, isAway: isAway, hasWaiting: hasWaiting, in: &outlet.handover.pass)
         }
+        if gone.files > 0 {
+            context.log.info(
+                "files that were read are gone since the last stop",
+                ["files": gone.files, "unread_at_the_stop": gone.unread])
+        }
+        lives.tellCutOffs()
+    }
+
+    /// Whether another file has a missing file's name and begins with the same bytes: an editor, rsync or a
+    /// backup has written the file again, and the other one is read from its beginning.
+    private func isReplaced(_ cut: CutOff) -> Bool {
+        guard let directory = tree[cut.path.parent], let file = directory.files[cut.path.last],
+            file.size >= cut.end, (try? opener.open(file)) != nil, let descriptor = file.descriptor?.raw,
+            let head = try? FileSystem.bytes(of: descriptor, at: 0, count: cut.fingerprint.length)
+        else { return false }
+        return cut.fingerprint.begins(head)
     }
 
     /// A name is gone: a drop file that was read and stayed there is remembered for a day.
