@@ -263,7 +263,8 @@ def cases(options: argparse.Namespace, receiver: bench.Receiver, scratch: str) -
                           lambda rate=rate, seconds=seconds: bench.steady(binary, receiver, sources, scratch, rate, seconds, "gzip")))
         if own:
             all_cases.append((group, "peer", version, theirs("gzip", rate=rate)))
-    return [case for case in all_cases if options.only in f"{case[0]}: {case[2]}"]
+    words = options.only.split("|")
+    return [case for case in all_cases if any(word in f"{case[0]}: {case[2]}" for word in words)]
 
 
 def main() -> None:
@@ -272,7 +273,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3, help="rounds, in each of which every agent runs once")
     parser.add_argument("--deadline", type=float, default=180, help="seconds a run may take until all events arrived")
-    parser.add_argument("--only", default="", help="only cases whose title and label hold these words")
+    parser.add_argument("--only", default="", help="only cases whose title and label hold these words, or one of several texts with | between")
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
     parser.add_argument("--keep", default="build/peers.json", help="where results are kept, for the picture")
     parser.add_argument("--svg", help="where to draw what is kept")

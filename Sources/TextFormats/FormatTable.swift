@@ -97,6 +97,10 @@ public enum FormatTable {
                     #"2026/11/29 10:00:01 [notice] 71#71: signal process started"#,
                     #"{"timestamp":"2026-11-29T10:00:01.000Z","level":"notice","pid":71,"tid":71,"message":"signal process started"}"#
                 ),
+                (
+                    "2026/11/29 10:00:02 [error] 71#71: *6 FastCGI sent in stderr: \"PHP message: PHP Fatal error:  no\nStack trace:\n#0 {main}\" while reading response header from upstream, client: 192.0.2.7, server: _",
+                    #"{"timestamp":"2026-11-29T10:00:02.000Z","level":"error","pid":71,"tid":71,"cid":6,"message":"FastCGI sent in stderr: \"PHP message: PHP Fatal error:  no\nStack trace:\n#0 {main}\" while reading response header from upstream","client":"192.0.2.7","server":"_"}"#
+                ),
             ], reader: .builtIn(.nginxError)),
         Row(
             name: "apache_error", origin: "Apache httpd, error log",
@@ -108,7 +112,8 @@ public enum FormatTable {
             ], reader: .builtIn(.apacheError)),
         Row(
             name: "syslog",
-            origin: "rsyslog and syslog-ng: RFC 3164, RFC 5424, and RFC 3339 times as in Debian 12",
+            origin:
+                "rsyslog, syslog-ng and journalctl: RFC 3164, RFC 5424, and RFC 3339 times as in Debian 12",
             samples: [
                 (
                     "2026-11-29T11:00:00.5+01:00 web-1 sshd[573]: Failed password",
@@ -121,6 +126,10 @@ public enum FormatTable {
                 (
                     #"<165>1 2026-11-29T10:00:00Z web-1 shop 77 ID47 [ex@32473 iut="3"] paid"#,
                     #"{"facility":20,"PRIORITY":5,"timestamp":"2026-11-29T10:00:00.000Z","host":"web-1","program":"shop","pid":77,"msgid":"ID47","structured_data":{"ex@32473":{"iut":"3"}},"message":"paid"}"#
+                ),
+                (
+                    "Sun 2026-11-29 10:00:00 UTC web-1 sshd[573]: Failed password",
+                    #"{"timestamp":"2026-11-29T10:00:00.000Z","host":"web-1","program":"sshd","pid":573,"message":"Failed password"}"#
                 ),
             ], reader: .builtIn(.syslog)),
         Row(
@@ -195,7 +204,8 @@ public enum FormatTable {
         Row(
             name: "java",
             origin:
-                "Java with logback, log4j2, Spring Boot, Tomcat, Kafka or Elasticsearch, in their default layouts",
+                "Java with logback, log4j2, java.util.logging, Spring Boot, Tomcat, Kafka or Elasticsearch: "
+                + "default layouts",
             samples: [
                 (
                     "2026-11-29 10:00:00,413 ERROR [main] shop.Cart - no stock\njava.io.IOException: closed\n\tat shop.Db.read(Db.java:9)",
@@ -204,6 +214,10 @@ public enum FormatTable {
                 (
                     "2026-11-29T10:00:01.005Z  INFO 4711 --- [           main] o.s.boot.App   : Started",
                     #"{"timestamp":"2026-11-29T10:00:01.005Z","level":"INFO","pid":4711,"thread":"main","logger":"o.s.boot.App","message":"Started"}"#
+                ),
+                (
+                    "Nov 29, 2026 1:00:00 PM com.example.shop.Cart pay\nSEVERE: no stock",
+                    #"{"timestamp":"2026-11-29T13:00:00.000Z","level":"SEVERE","logger":"com.example.shop.Cart","method":"pay","message":"no stock"}"#
                 ),
             ], reader: .builtIn(.java)),
         Row(

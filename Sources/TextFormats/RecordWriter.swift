@@ -29,7 +29,7 @@ public struct RecordWriter: ~Copyable {
     /// another time.
     public var zone = TimeZoneRules.utc {
         didSet {
-            isUTC = zone == .utc
+            isUTC = zone.isAlwaysUTC
             last.text.removeAll(keepingCapacity: true)
         }
     }
@@ -504,7 +504,16 @@ public struct RecordWriter: ~Copyable {
                 p += plain
                 out += plain
                 guard plain < 16, p < end else { continue }
-                special(&p, end)
+                let byte = p.pointee
+                // Quotes are by far the most frequent: six in a line of an access log.
+                if byte == 0x22 || byte == 0x5C {
+                    out[0] = 0x5C
+                    out[1] = byte
+                    out += 2
+                    p += 1
+                } else {
+                    special(&p, end)
+                }
             } else if p.pointee >= 0x20, p.pointee < 0x80, p.pointee != 0x22, p.pointee != 0x5C {
                 out[0] = p.pointee
                 p += 1

@@ -18,8 +18,9 @@ public enum TextTime {
     /// * `29 Nov 2026 10:00:00.123` (Redis), `29-Nov-2026 10:00:00.123` (Tomcat)
     /// * `1129 10:00:00.123456` (klog): of the year that is nearest to `now`
     /// * `20261129T100000Z`, `261129 10:00:00` (old MySQL)
-    /// * `Sun, 29 Nov 2026 10:00:00 GMT` (RFC 1123)
-    /// * `10:00:00.123`: of the day that is nearest to `now`
+    /// * `Sun, 29 Nov 2026 10:00:00 GMT` (RFC 1123), `Sun 2026-11-29 10:00:00 CET` (journalctl)
+    /// * `Nov 29, 2026 10:00:00 AM` (java.util.logging)
+    /// * `10:00:00.123`: of the last day on which it was, or today if it is within the next hour
     ///
     /// Letters such as `CST` name several zones, so a record that may come from another machine has no time
     /// by them: this function refuses them. A text log of this machine is written in its zone, so the formats
@@ -31,7 +32,7 @@ public enum TextTime {
     ) -> Timestamp? {
         guard let start = text.baseAddress else { return nil }
         let bytes = Bytes(start, text.count)
-        return parse(bytes, zone: zone, isUTC: zone == .utc, now: now, takesLetters: false)
+        return parse(bytes, zone: zone, isUTC: zone.isAlwaysUTC, now: now, takesLetters: false)
     }
 
     /// The time of a text in a log of this machine: letters of zones are accepted.
@@ -89,7 +90,7 @@ private struct TimeReader {
     private var letters = Bytes.none
     /// Whether the text names a zone by letters, such as `CET`.
     var hasLetters: Bool { !letters.isEmpty }
-    /// Whether the form has a date. A time alone is of the day that is nearest.
+    /// Whether the form has a date. A time alone gets one by `timeOfDay`.
     private var hasDate = true
 
     /// A reader at the beginning of a text.
@@ -136,7 +137,7 @@ private struct TimeReader {
     private mutating func yearFirst() -> Bool {
         guard let century = two(), let rest = two() else { return false }
         year = century * 100 + rest
-        let mark = byte(4)
+        let mark = p < end ? p.pointee : 0
         guard mark == UInt8(ascii: "-") || mark == UInt8(ascii: "/") || mark == UInt8(ascii: "."), skip(mark),
             let month = two(), skip(mark), let day = two()
         else { return false }
@@ -198,8 +199,10 @@ private struct TimeReader {
         if monthName() {
             guard skip(UInt8(ascii: " ")) else { return false }
             skipBlanks()
-            guard let day = oneOrTwo(), skip(UInt8(ascii: " ")) else { return false }
+            guard let day = oneOrTwo() else { return false }
             self.day = day
+            if skip(UInt8(ascii: ",")) { return yearAndHalfDay() }
+            guard skip(UInt8(ascii: " ")) else { return false }
             // Cisco writes the year before the time.
             if end - p > 5, p[4] == UInt8(ascii: " "), let century = two(), let rest = two() {
                 year = century * 100 + rest
@@ -215,7 +218,9 @@ private struct TimeReader {
             let mark = TimeReader.isDigit(p[1]) ? p[2] : p[1]
             return dayMonthYear(mark) && skip(UInt8(ascii: " ")) && clock() && zoneAtEnd()
         }
-        guard skip(UInt8(ascii: " ")), monthName(), skip(UInt8(ascii: " ")) else { return false }
+        guard skip(UInt8(ascii: " ")) else { return false }
+        if p < end, TimeReader.isDigit(p.pointee) { return yearFirst() }
+        guard monthName(), skip(UInt8(ascii: " ")) else { return false }
         skipBlanks()
         guard let day = oneOrTwo(), skip(UInt8(ascii: " ")), clock() else { return false }
         self.day = day
@@ -227,6 +232,28 @@ private struct TimeReader {
         guard let century = two(), let rest = two() else { return false }
         year = century * 100 + rest
         return p == end
+    }
+
+    /// ` 2026 10:00:00 AM` after the day of the month: java.util.logging counts hours from 12, 1, 2 to 11.
+    private mutating func yearAndHalfDay() -> Bool {
+        guard skip(UInt8(ascii: " ")), let century = two(), let rest = two(), skip(UInt8(ascii: " ")),
+            clock(),
+            skip(UInt8(ascii: " ")), end - p == 2, p[1] | 0x20 == UInt8(ascii: "m")
+        else { return false }
+        year = century * 100 + rest
+        let half = 12 * 3600
+        guard second >= 3600, second < half + 3600 else { return false }
+        // Twelve is the first hour of its half of the day.
+        if second >= half {
+            second -= half
+        }
+        switch p[0] | 0x20 {
+        case UInt8(ascii: "a"): return true
+        case UInt8(ascii: "p"):
+            second += half
+            return true
+        default: return false
+        }
     }
 
     // MARK: Pieces
@@ -424,11 +451,14 @@ private struct TimeReader {
         return TimeReader.nearest(to: now, (thisYear - 1...thisYear + 1).map { instant($0, zone, false) })
     }
 
-    /// The instant of a time without a date: of yesterday, today and tomorrow, the nearest to now.
+    /// The instant of a time without a date: of yesterday, today and tomorrow, the nearest to now of those
+    /// that are not in the future by more than an hour. Lines wait longer to be read than clocks are wrong.
     @inline(never)
     private func timeOfDay(_ zone: TimeZoneRules, _ now: Timestamp) -> Timestamp? {
         let today = zone.date(at: now)
-        return TimeReader.nearest(to: now, (-1...1).map { local(today.advanced(by: $0), zone) })
+        let latest = now.nanoseconds.addingSaturating(3600 * 1_000_000_000)
+        let days = (-1...1).map { local(today.advanced(by: $0), zone) }
+        return TimeReader.nearest(to: now, days.filter { $0.nanoseconds <= latest })
     }
 
     /// The time with the smallest distance to now. Times so far apart that the difference overflows are the

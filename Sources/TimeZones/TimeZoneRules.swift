@@ -33,12 +33,20 @@ public struct TimeZoneRules: Sendable, Equatable {
     /// Transitions and footer of the zone file.
     private let file: TZifReader.File
 
+    /// Whether local time is UTC at every instant, whatever the zone's name: also `Etc/UTC`, which is what
+    /// most servers are set to.
+    public let isAlwaysUTC: Bool
+
     /// UTC, which needs no file.
     public static let utc = TimeZoneRules(name: "UTC", file: TZifReader.File())
 
     private init(name: String, file: TZifReader.File) {
         self.name = name
         self.file = file
+        let footer = file.footer
+        isAlwaysUTC =
+            file.first == 0 && file.offsets.allSatisfy { $0 == 0 }
+            && (footer == nil || footer?.standard == 0 && footer?.daylight == nil)
     }
 
     /// A rule without transitions, as `TZ` may contain it: `CET-1CEST,M3.5.0,M10.5.0/3`. Nil if the

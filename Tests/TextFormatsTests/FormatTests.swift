@@ -180,6 +180,11 @@ struct TemplateTests {
         let found = line.withUnsafeBytes { format.parse($0, readable: $0.count, into: &writer) }
         #expect(found == nil)
         #expect(String(decoding: writer.bytes, as: UTF8.self).contains("2026-11-29T07:00:00.123Z"))
+        // Most machines in UTC say so by the file of another name.
+        writer.zone = try TimeZoneLoader().load("Etc/UTC")
+        let central = Array(lines[0].utf8)
+        #expect(central.withUnsafeBytes { format.parse($0, readable: $0.count, into: &writer) } == nil)
+        #expect(String(decoding: writer.bytes, as: UTF8.self).contains("2026-11-29T09:00:00.123Z"))
     }
 
     @Test(
@@ -372,7 +377,13 @@ struct TextTimeTests {
             ("261129 10:00:00", "2026-11-29T10:00:00.000Z"),
             ("2026-11-29  9:00:00", "2026-11-29T09:00:00.000Z"),
             ("2026/11/29 10:00:00", "2026-11-29T10:00:00.000Z"),
-            ("23:59:59.5", "2026-11-28T23:59:59.500Z"),
+            ("23:59:59.5", "2026-11-28T23:59:59.500Z"), ("00:30:00", "2026-11-29T00:30:00.000Z"),
+            // Ten hours in the future are nearer than fourteen in the past, and were never the right ones.
+            ("10:00:00", "2026-11-28T10:00:00.000Z"),
+            ("Sun 2026-11-29 10:00:00 UTC", "2026-11-29T10:00:00.000Z"),
+            ("Nov 29, 2026 12:00:00 AM", "2026-11-29T00:00:00.000Z"),
+            ("Nov 29, 2026 12:00:00 PM", "2026-11-29T12:00:00.000Z"),
+            ("Nov 9, 2026 1:00:00 pm", "2026-11-09T13:00:00.000Z"),
         ])
     func forms(text: String, wanted: String) {
         #expect(time(text) == wanted)
@@ -382,6 +393,7 @@ struct TextTimeTests {
         "invalid times are refused",
         arguments: [
             "", "yesterday", "2026-02-30 10:00:00", "2026-11-29", "29/Now/2026:10:00:00", "24:00:00.000",
+            "Nov 29, 2026 13:00:00 PM", "Nov 29, 2026 0:10:00 AM", "Nov 29, 2026 1:00:00",
         ])
     func none(text: String) {
         #expect(time(text) == nil)

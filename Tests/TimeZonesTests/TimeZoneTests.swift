@@ -11,6 +11,20 @@ struct TimeZoneTests {
         return Timestamp(milliseconds: Int64(days * 86_400 + hour * 3600 + minute * 60) * 1000)
     }
 
+    @Test("a zone is UTC by its rules, whatever its name")
+    func alwaysUTC() throws {
+        let loader = TimeZoneLoader()
+        #expect(TimeZoneRules.utc.isAlwaysUTC)
+        for name in ["Etc/UTC", "Etc/GMT", "Etc/Zulu"] {
+            #expect(try loader.load(name).isAlwaysUTC, "\(name)")
+        }
+        for name in ["Europe/London", "Europe/Rome", "Etc/GMT+1"] {
+            #expect(try !loader.load(name).isAlwaysUTC, "\(name)")
+        }
+        #expect(try #require(TimeZoneRules(rule: "UTC0")).isAlwaysUTC)
+        #expect(try !#require(TimeZoneRules(rule: "GMT0BST,M3.5.0/1,M10.5.0")).isAlwaysUTC)
+    }
+
     @Test("offsets and local dates around changes, also before and after the file's transitions")
     func offsets() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")

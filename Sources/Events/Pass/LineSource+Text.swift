@@ -35,7 +35,7 @@ extension LineSource {
             return unmatched(next, counts)
         }
         if format.parses, app.settings.quarantinesUnmatched { return unmatched(next, counts) }
-        return readMessage(text, next, &counts)
+        return readMessage(text, next, readable: end - text.startAddress(in: block), &counts)
     }
 
     /// Parses a text. Returns nil if the text does not match the format; the caller then decides what becomes

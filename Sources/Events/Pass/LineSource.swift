@@ -124,7 +124,8 @@ struct LineSource: ~Copyable {
         let last = app.settings.text == .blocks ? endOfTextBlock(block, start, next, end) : next
         let text = UnsafeBufferPointer(start: block + start, count: last - start)
         let trimmed = text.lastIndex { $0 != .lineFeed && $0 != 0x0D } ?? 0
-        return readMessage(UnsafeBufferPointer(rebasing: text[...trimmed]), last, &counts)
+        return readMessage(
+            UnsafeBufferPointer(rebasing: text[...trimmed]), last, readable: end - start, &counts)
     }
 
     /// Length of the byte-order marks at the beginning of a text, in bytes.
@@ -180,14 +181,16 @@ struct LineSource: ~Copyable {
     ///   - stream: the stream that a runtime has noted, which becomes a member; nil for a line that is not
     ///     wrapped.
     ///   - isPiece: whether the text is only a piece of a line.
+    ///   - readable: number of bytes that may be loaded from the text's first byte on; nil for its length.
     mutating func readMessage(
         _ content: UnsafeBufferPointer<UInt8>, _ next: Int, stream: [UInt8]? = nil, isPiece: Bool = false,
-        _ counts: inout EventCounts
+        readable: Int? = nil, _ counts: inout EventCounts
     ) -> Reading {
         guard !withholding.withholds(content, stream: stream, isPiece: isPiece) else { return withheld(next) }
         let more = stream.map { Array("\"stream\":\"".utf8) + $0 + [.quote, .comma] } ?? []
         TextFormat.wrap(
-            UnsafeRawBufferPointer(content), readable: content.count, more: more, into: &textRecord)
+            UnsafeRawBufferPointer(content), readable: readable ?? content.count, more: more,
+            into: &textRecord)
         counts[.wrappedText] += 1
         if textFormat == nil, content.first == .openBrace {
             noteBrokenJSON(&counts)

@@ -11,8 +11,8 @@ enum BuiltInFormat: Sendable {
     /// Whether a record may have several lines, as a stack trace or an SQL statement after the first.
     var joinsLines: Bool {
         switch self {
-        case .klog, .mysqlSlow, .mysqlError, .redis, .java, .python, .go: true
-        case .nginxError, .apacheError, .syslog, .haproxy, .auditd, .logfmt: false
+        case .nginxError, .klog, .mysqlSlow, .mysqlError, .redis, .java, .python, .go: true
+        case .apacheError, .syslog, .haproxy, .auditd, .logfmt: false
         }
     }
 
@@ -20,6 +20,7 @@ enum BuiltInFormat: Sendable {
     /// looks at each line of the file, and the following lines may hold anything.
     func begins(_ line: Bytes, after previous: Bytes) -> Bool {
         switch self {
+        case .nginxError: WebServerFormats.nginxErrorBegins(line)
         case .klog: KlogFormat.begins(line)
         case .mysqlSlow: MySQLFormats.slowBegins(line, after: previous)
         case .mysqlError: MySQLFormats.errorBegins(line)
@@ -27,7 +28,7 @@ enum BuiltInFormat: Sendable {
         case .java: JavaFormat.begins(line)
         case .python: PythonFormat.begins(line)
         case .go: GoFormat.begins(line)
-        case .nginxError, .apacheError, .syslog, .haproxy, .auditd, .logfmt: true
+        case .apacheError, .syslog, .haproxy, .auditd, .logfmt: true
         }
     }
 

@@ -72,11 +72,24 @@ enum MySQLFormats {
     /// that of the record before, so `# User@Host:` begins a record too, unless a time is before it.
     static func slowBegins(_ line: Bytes, after previous: Bytes) -> Bool {
         line.hasPrefix("# Time: ") || line.hasPrefix("# User@Host: ") && !previous.hasPrefix("# Time: ")
+            || isSlowHeader(line)
+    }
+
+    /// Whether a line is the first of the three that the server writes when it opens the log, also after
+    /// `FLUSH LOGS`: `/usr/sbin/mariadbd, Version: 10.11.14-MariaDB (Debian 12). started with:`.
+    private static func isSlowHeader(_ line: Bytes) -> Bool {
+        line.last == UInt8(ascii: ":") && line.count > 14
+            && line.dropping(line.count - 14).equals(" started with:")
+            && line.firstIndex(of: ", Version: ") != nil
     }
 
     /// Reads a record of the slow query log: lines of `#`, `use` and `SET`, and the statement, which is the
     /// message.
     static func slow(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        if isSlowHeader(reader.rest.prefix(reader.rest.firstIndex(of: 0x0A) ?? reader.rest.count)) {
+            writer.text("message", reader.rest)
+            return true
+        }
         guard reader.rest.hasPrefix("# Time: ") || reader.rest.hasPrefix("# User@Host: ") else {
             return reader.fail("# Time: ")
         }

@@ -1,5 +1,6 @@
 /// Java's loggers: a time; level, thread and logger in the order of the layout; the message with its stack
-/// trace. Covers the default layouts of logback, log4j2, Spring Boot, Tomcat, Kafka and Elasticsearch.
+/// trace. Covers the default layouts of logback, log4j2, java.util.logging, Spring Boot, Tomcat, Kafka and
+/// Elasticsearch.
 enum JavaFormat {
     /// Whether a line begins a record: with a time, alone or in brackets.
     static func begins(_ line: Bytes) -> Bool {
@@ -9,12 +10,36 @@ enum JavaFormat {
 
     /// Whether a line begins with a time that Java's layouts have, by its punctuation.
     private static func beginsWithTime(_ line: Bytes) -> Bool {
-        guard line.count >= 12, line[0] &- 0x30 < 10 else { return false }
+        guard line.count >= 12 else { return false }
+        guard line[0] &- 0x30 < 10 else { return beginsInWords(line) }
         // In this order: `10:00:00`, `2026-11-29`, `29-Nov-2026`, `2026/11/29`.
         return line[2] == UInt8(ascii: ":") && line[5] == UInt8(ascii: ":")
             || line[4] == UInt8(ascii: "-") && line[7] == UInt8(ascii: "-") && line[1] &- 0x30 < 10
             || line[2] == UInt8(ascii: "-") && line[6] == UInt8(ascii: "-")
             || line[4] == UInt8(ascii: "/") && line[7] == UInt8(ascii: "/")
+    }
+
+    /// Whether a line begins as java.util.logging's records do: `Nov 29, 2026 10:00:00 AM`.
+    private static func beginsInWords(_ line: Bytes) -> Bool {
+        line.count > 20 && line[3] == UInt8(ascii: " ") && line[4] &- 0x30 < 10
+            && line[6] == UInt8(ascii: ",")
+            && line[7] == UInt8(ascii: " ") && line[8] &- 0x30 < 10 && line[12] == UInt8(ascii: " ")
+    }
+
+    /// Reads java.util.logging's records, whose first line says when and where, and the second begins with
+    /// the level: `Nov 29, 2026 10:00:00 AM com.example.Cart pay`, `SEVERE: failed`. Source: the default
+    /// format of `java.util.logging.SimpleFormatter` in the documentation of Java 17.
+    private static func twoLines(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        guard reader.time(words: 5, into: &writer) else { return false }
+        guard let place = reader.until(0x0A) else { return false }
+        guard let level = reader.until(": "), level.isLevel else { return reader.fail("a level") }
+        writer.text("level", level)
+        // The class and the method; without them the name of the logger.
+        let end = place.firstIndex(of: UInt8(ascii: " ")) ?? place.count
+        writer.present("logger", place.prefix(end))
+        writer.present("method", place.dropping(end + 1))
+        writer.text("message", reader.rest)
+        return true
     }
 
     /// Reads the layouts with the time in brackets: Kafka's `[time] LEVEL message (logger)` and
@@ -65,6 +90,7 @@ enum JavaFormat {
     /// Reads a record.
     static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         if reader.next == UInt8(ascii: "[") { return bracketedTime(&reader, into: &writer) }
+        if reader.next &- 0x30 >= 10 { return twoLines(&reader, into: &writer) }
         // `2026-11-29T10:00:00` and `10:00:00.123` are one word, other times are two.
         let isOneWord =
             reader.rest.count > 10 && (reader.rest[10] == UInt8(ascii: "T") || reader.rest[2] == 0x3A)

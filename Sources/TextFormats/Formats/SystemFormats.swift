@@ -1,8 +1,15 @@
 /// Syslog in files: RFC 3164, RFC 5424, and RFC 3164 with the times of RFC 3339, as rsyslog writes in Debian
-/// 12.
+/// 12; and what journalctl prints in its forms `short`, `short-iso`, `short-precise`, `short-full`.
 enum SyslogFormat {
     /// Reads a record.
     static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        // What journalctl says itself: `-- Boot 0b5d… --`, `-- No entries --`.
+        if reader.rest.hasPrefix("-- "), reader.rest.count > 6,
+            reader.rest.dropping(reader.rest.count - 3).equals(" --")
+        {
+            writer.text("message", reader.rest)
+            return true
+        }
         guard header(&reader, into: &writer) else { return false }
         if !reader.isAtEnd {
             writer.text("message", reader.rest)
@@ -52,7 +59,12 @@ enum SyslogFormat {
         _ reader: inout LineReader, into writer: inout RecordWriter, writesTime: Bool
     ) -> Bool {
         let start = reader.p
-        let words = reader.next &- 0x30 < 10 ? 1 : 3
+        let text = reader.rest
+        // journalctl's `Sun 2026-11-29 10:00:00 CET` begins with three words that are a time, too.
+        let isFull =
+            text.count > 4 && text[3] == UInt8(ascii: " ") && text[4] &- 0x30 < 3
+            && reader.next &- 0x30 >= 10 && text.dropping(8).first == UInt8(ascii: "-")
+        let words = reader.next &- 0x30 < 10 ? 1 : isFull ? 4 : 3
         let mark = writer.mark
         if !reader.time(words: words, into: &writer) {
             // Cisco writes the year before the time.

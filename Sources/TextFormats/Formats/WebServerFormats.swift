@@ -2,6 +2,14 @@
 enum WebServerFormats {
     // MARK: nginx
 
+    /// Whether a line begins a record, with a date. What PHP writes to its stderr stands in the message as it
+    /// is, with its stack trace.
+    static func nginxErrorBegins(_ line: Bytes) -> Bool {
+        line.count > 19 && line[0] &- 0x30 < 10 && line[4] == UInt8(ascii: "/")
+            && line[7] == UInt8(ascii: "/")
+            && line[10] == UInt8(ascii: " ") && line[13] == UInt8(ascii: ":")
+    }
+
     /// Reads a record of nginx's error log: `2026/11/29 10:00:00 [error] 71#72: *5 message, client: …,
     /// server: …, request: "…", host: "…"`.
     static func nginxError(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
