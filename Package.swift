@@ -134,8 +134,11 @@ let package = Package(
         shim("CPlist"),
         module(
             "Containers",
-            ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
-        tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
+            [
+                "CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model",
+                "Schemas",
+            ]),
+        tests("Containers", ["EventLoops", "Events", "Model", "Schemas", "TestKit"]),
 
         // Schemas
         module("Schemas", ["CRE2", "EventLoops", "Events", "Model"]),

@@ -120,8 +120,8 @@ public actor AgentService: LoopActor {
     var deadlines: [DestinationName: [Deadline]] = [:]
     /// Signals and steps of the clock.
     var watches = Watches()
-    /// Schemas of events; nil for none.
-    nonisolated let schemas = Mutex<SchemaRules?>(nil)
+    /// Schemas of the directory, and what happens to events that a schema does not allow.
+    nonisolated let schemas = Mutex(SchemaRules())
     /// The ports at which the agent answers.
     var ports = OpenPorts()
 

@@ -259,7 +259,7 @@ package final class Intake: SpoolSink {
             eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed,
             at: now,
             isSynchronised: isTrusted, using: &random)
-        let schemas = schemas.ready(for: source.app)
+        let schemas = schemas.ready(for: source.app, gate.rules)
         let accepted = accepted?.ready(at: now, isSynchronised: isTrusted)
         normal.turn(to: source)
         critical.turn(to: source)

@@ -16,8 +16,8 @@ package struct IntakeSettings: Sendable, Equatable {
     package var cap: Int
     /// Path of the database of countries by address; nil: no look-up.
     package var countryDatabase: String?
-    /// Schemas of events; nil: no check.
-    package var schemas: SchemaRules?
+    /// Schemas of events, beside those of containers' documents.
+    package var schemas = SchemaRules()
     /// Window in which repeated ids are discarded.
     package var repeats = RepeatSettings()
 

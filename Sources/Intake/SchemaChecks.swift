@@ -3,12 +3,13 @@ package import Schemas
 
 /// The settings `[schemas]` as the intake uses them.
 package struct SchemaRules: Sendable, Equatable {
+    /// The schemas of the directory; empty without one.
     package let set: SchemaSet
     /// Whether events that do not match their schema are sent and only counted; if false, they go to the
     /// quarantine.
     package let isReport: Bool
 
-    package init(set: SchemaSet, isReport: Bool) {
+    package init(set: SchemaSet = SchemaSet(), isReport: Bool = false) {
         self.set = set
         self.isReport = isReport
     }
@@ -16,7 +17,7 @@ package struct SchemaRules: Sendable, Equatable {
 
 /// A schema, as metrics name it.
 package struct SchemaName: Sendable, Hashable, Comparable {
-    /// The app to whose events the schema applies; empty for all apps.
+    /// The app to whose events the schema applies; empty for all apps, and for those of documents.
     package let app: String
     package let event: String
     package let version: String
@@ -41,8 +42,10 @@ package struct SchemaCounts: Sendable, Equatable {
 
 /// The schemas of one intake, and what they have found.
 final class SchemaChecks {
-    /// Schemas in force; nil for none.
-    private var rules: SchemaRules?
+    /// The settings.
+    private var rules: SchemaRules
+    /// Schemas in force: those of the directory, then those of the containers' documents.
+    private var set: SchemaSet
     /// Schemas of the app whose lines are read, by event name.
     private var table: SchemaTable?
     /// Counts by index of the schema in the set.
@@ -58,24 +61,40 @@ final class SchemaChecks {
     /// Earliest time of the next report.
     private var nextReport = BootInstant(nanoseconds: .min)
 
-    init(_ rules: SchemaRules?) { configure(rules) }
+    /// Most schemas whose counts are kept after they were replaced. Without a bound each published document
+    /// would leave some for ever.
+    private static let mostEarlier = 4096
 
-    /// Takes over another set; the counts of an equal set continue.
-    func configure(_ rules: SchemaRules?) {
-        guard rules?.set != self.rules?.set else {
-            self.rules = rules
-            return
-        }
-        earlier = counts
-        checked = nil
+    init(_ rules: SchemaRules) {
         self.rules = rules
-        found = rules?.set.schemas.map { _ in SchemaCounts() } ?? []
+        set = rules.set
+        found = set.schemas.map { _ in SchemaCounts() }
+    }
+
+    /// Takes over changed settings. Another set takes effect with the next lines.
+    func configure(_ rules: SchemaRules) { self.rules = rules }
+
+    /// Puts another set in force. Counts of schemas with the same name and version continue.
+    private func use(_ set: SchemaSet) {
+        earlier = counts
+        if earlier.count > SchemaChecks.mostEarlier {
+            let all = earlier.values.reduce(into: SchemaCounts()) { $0.add($1) }
+            earlier = [SchemaName(app: "", event: "(earlier)", version: ""): all]
+        }
+        checked = nil
+        self.set = set
+        found = set.schemas.map { _ in SchemaCounts() }
     }
 
     /// Prepares for lines of an app; nil if no schema concerns it.
-    func ready(for app: String) -> SchemaChecks? {
-        guard let rules else { return nil }
-        let table = rules.set.table(of: app)
+    ///
+    /// - Parameter documents: the containers in force; nil if there cannot be any.
+    func ready(for app: String, _ documents: IntakeRules?) -> SchemaChecks? {
+        let wanted = documents?.schemas(behind: rules.set) ?? rules.set
+        if wanted != set {
+            use(wanted)
+        }
+        let table = set.table(of: app)
         self.table = table
         return table.isEmpty ? nil : self
     }
@@ -85,24 +104,24 @@ final class SchemaChecks {
         in line: UnsafeBufferPointer<UInt8>, named name: UnsafeBufferPointer<UInt8>
     ) -> (name: String, text: String)? {
         checked = nil
-        guard let rules, let place = table?.place(of: name) else { return nil }
-        let failure = rules.set.schemas[place].failure(in: line)
+        guard let place = table?.place(of: name) else { return nil }
+        let failure = set.schemas[place].failure(in: line)
         guard let failure, !rules.isReport else {
             checked = (place, failure)
             return nil
         }
         found[place].invalid += 1
-        return (rules.set.schemas[place].name, failure.description)
+        return (set.schemas[place].title, failure.description)
     }
 
     /// Counts the event that was checked last, which was accepted. Not counted at the check: an event that
     /// waits for a function is checked each time it is offered.
     func countAccepted() {
-        guard let rules, let (place, failure) = checked else { return }
+        guard let (place, failure) = checked else { return }
         checked = nil
         guard let failure else { return found[place].valid += 1 }
         found[place].invalid += 1
-        reported = ((reported?.count ?? 0) + 1, rules.set.schemas[place].name, failure.description)
+        reported = ((reported?.count ?? 0) + 1, set.schemas[place].title, failure.description)
     }
 
     /// What the log has not reported yet, at most once an hour.
@@ -115,9 +134,8 @@ final class SchemaChecks {
 
     /// Counts since the start, by schema.
     var counts: [SchemaName: SchemaCounts] {
-        guard let rules else { return earlier }
         var counts = earlier
-        for (schema, found) in zip(rules.set.schemas, found) {
+        for (schema, found) in zip(set.schemas, found) {
             let name = SchemaName(app: schema.app ?? "", event: schema.name, version: schema.version)
             counts[name, default: SchemaCounts()].add(found)
         }

@@ -1,5 +1,21 @@
 internal import Model
 
+/// What the schemas of one document may still use. A container's document has several schemas, which share a
+/// budget: the document comes from the network and must not take more memory than a file of the operator.
+package struct SchemaBudget: Sendable {
+    /// Schemas within schemas that are left.
+    var nodes = SchemaBudget.nodes
+    /// Expressions that are left; each may take 256 KiB of memory.
+    var patterns = SchemaBudget.patterns
+
+    /// Most schemas of one document, nested ones included.
+    package static let nodes = 4096
+    /// Most expressions of one document.
+    package static let patterns = 64
+
+    package init() {}
+}
+
 /// Makes nodes of a document: one for each schema in it, and one for each place that `$ref` names.
 ///
 /// Unknown keywords are errors, and so is everything whose check would not be complete.
@@ -11,12 +27,9 @@ struct SchemaCompiler {
     private var places: [String: Int] = [:]
     /// The compiled content of each node; nil while its schema is being compiled.
     private var contents: [SchemaNode.Content?] = []
-    private var patterns = 0
+    /// What the document may still use.
+    private var budget: SchemaBudget
 
-    /// Most schemas of one document.
-    static let mostNodes = 4096
-    /// Most expressions of one document; each may take 256 KiB of memory.
-    static let mostPatterns = 64
     /// Most names in one `required`: each has a bit of 64.
     static let mostRequired = 64
     /// Most values of one `enum`; they are compared one after the other.
@@ -24,16 +37,23 @@ struct SchemaCompiler {
 
     /// Compiles a document.
     ///
+    /// - Parameter budget: what the document may use; lowered by what it does use.
     /// - Throws: `SchemaError` with the place of what cannot be used.
-    static func compile(_ root: JSONValue) throws(SchemaError) -> SchemaDocument {
-        var compiler = SchemaCompiler(root: root)
+    static func compile(
+        _ root: JSONValue, within budget: inout SchemaBudget
+    ) throws(SchemaError) -> SchemaDocument {
+        var compiler = SchemaCompiler(root: root, budget: budget)
         _ = try compiler.nodeIndex(of: root, at: "")
+        budget = compiler.budget
         let contents = compiler.contents.compactMap { $0 }
         try compiler.refuseCircles(in: contents)
         return SchemaDocument(contents.map { SchemaNode($0) })
     }
 
-    private init(root: JSONValue) { self.root = root }
+    private init(root: JSONValue, budget: SchemaBudget) {
+        self.root = root
+        self.budget = budget
+    }
 
     /// Keywords that check nothing. `format` is one by default in draft 2020-12 (Validation, section 7.2.1).
     private static let annotations: Set<String> = [
@@ -46,8 +66,9 @@ struct SchemaCompiler {
     private mutating func nodeIndex(of schema: JSONValue, at pointer: String) throws(SchemaError) -> Int {
         if let known = places[pointer] { return known }
         let index = contents.count
-        guard index < SchemaCompiler.mostNodes else {
-            throw SchemaError(at: pointer, "the document has more than \(SchemaCompiler.mostNodes) schemas")
+        budget.nodes -= 1
+        guard budget.nodes >= 0 else {
+            throw SchemaError(at: pointer, "the document has more than \(SchemaBudget.nodes) schemas")
         }
         // Reserve the index before the content is compiled: the schema may refer to itself.
         places[pointer] = index
@@ -103,10 +124,9 @@ struct SchemaCompiler {
         case "maxItems": content.itemCounts.most = try length(value, at: path)
         case "pattern":
             guard let text = value.string else { throw SchemaError(at: path, "must be a text") }
-            patterns += 1
-            guard patterns <= SchemaCompiler.mostPatterns else {
-                throw SchemaError(
-                    at: path, "the document has more than \(SchemaCompiler.mostPatterns) patterns")
+            budget.patterns -= 1
+            guard budget.patterns >= 0 else {
+                throw SchemaError(at: path, "the document has more than \(SchemaBudget.patterns) patterns")
             }
             content.pattern = try SchemaPattern(text, at: path)
         case "items":

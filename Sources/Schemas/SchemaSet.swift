@@ -8,15 +8,17 @@
 //  - A failure names members of the schema and a position in the line, and never shows content of the event.
 //
 //  Parts:
-//  - `SchemaSet` (this file): the schemas in force; `SchemaTable` finds the one of an event's name.
+//  - `SchemaSet` (this file): the schemas in force, in layers; `SchemaTable` finds that of an event's name.
 //  - `SchemaFiles`: reads the schemas of a directory.
+//  - `EventSchema`: one compiled schema; containers' documents have their schemas as these, too.
 //  - `SchemaCompiler`: makes `SchemaNode`s of a document, and refuses what is not supported.
 //  - `SchemaWalk`: compares the bytes of an event with the nodes, without parsing it into values.
 //
 //  Rules:
 //  - Everything is immutable after it was made, and may be used from any thread. A reload makes a new set.
 //  - Schemas are the operator's, but a mistake in them must not stop the agent; hence 1,000 schemas of 256
-//    KiB, 4,096 nodes and 64 expressions each. Events are hostile: an app may write any JSON.
+//    KiB, 4,096 nodes and 64 expressions each (`SchemaBudget`). Events are hostile: an app may write any
+//    JSON.
 //  - The caller has scanned the event before: it is valid JSON and nested at most 64 deep. `SchemaWalk`
 //    relies on both.
 //  - It knows nothing of the intake, the quarantine and the settings.
@@ -24,34 +26,86 @@
 //  Begin with `SchemaSet.table(of:)` and `EventSchema.failure(in:)`, then `SchemaWalk.value`.
 
 internal import Glibc
-internal import Model
+package import Model
+
+/// Schemas of one origin: the directory, or a container's document.
+package struct SchemaLayer: Sendable {
+    package let schemas: [EventSchema]
+    /// Apps to whose events the layer applies; empty for all.
+    let apps: Set<String>
+
+    package init(_ schemas: [EventSchema], apps: Set<String> = []) {
+        self.schemas = schemas
+        self.apps = apps
+    }
+}
 
 /// The schemas in force, by the names of events.
+///
+/// An event is compared with one schema: that of the first layer which has one for its name and app. Within a
+/// layer an app's schema replaces the one for all apps.
 ///
 /// Unchecked, because nothing changes after `init`, and RE2 allows matching from any thread at any time.
 public final class SchemaSet: @unchecked Sendable, Equatable {
     /// All schemas in a fixed order; the intake counts results by the index here.
     package let schemas: [EventSchema]
+    /// The layers, the one that wins first.
+    private let layers: [SchemaLayer]
     /// Schemas for the events of all apps.
     private let ofAll: SchemaTable
     /// For each app with schemas of its own: those, and the ones for all apps that they do not replace.
     private let ofApp: [String: SchemaTable]
 
-    /// A set of schemas. Of two with the same app and name, the later one counts.
-    package init(_ schemas: [EventSchema]) {
-        self.schemas = schemas
-        var ofAll: [String: Int] = [:]
-        var ofApp: [String: [String: Int]] = [:]
-        for (place, schema) in schemas.enumerated() {
-            if let app = schema.app {
-                ofApp[app, default: [:]][schema.name] = place
-            } else {
-                ofAll[schema.name] = place
-            }
+    /// A set of one layer. Of two schemas with the same app and name, the later one counts.
+    package convenience init(_ schemas: [EventSchema] = []) { self.init(layers: [SchemaLayer(schemas)]) }
+
+    /// A set of layers, the one that wins first.
+    private init(layers: [SchemaLayer]) {
+        self.layers = layers
+        schemas = layers.flatMap(\.schemas)
+        let apps = layers.reduce(into: Set<String>()) { apps, layer in
+            apps.formUnion(layer.apps)
+            apps.formUnion(layer.schemas.compactMap(\.app))
         }
-        self.ofAll = SchemaTable(ofAll)
-        // An app's own schema replaces the one for all apps.
-        self.ofApp = ofApp.mapValues { SchemaTable(ofAll.merging($0) { _, own in own }) }
+        ofAll = SchemaTable(SchemaSet.places(in: layers, of: nil))
+        ofApp = Dictionary(
+            uniqueKeysWithValues: apps.map { ($0, SchemaTable(SchemaSet.places(in: layers, of: $0))) })
+    }
+
+    /// This set, and further layers for events that none of its schemas concerns.
+    package func followed(by layers: [SchemaLayer]) -> SchemaSet {
+        layers.isEmpty ? self : SchemaSet(layers: self.layers + layers)
+    }
+
+    /// What has the schema that counts instead of an unused one, for messages.
+    package static let winner = "schemas.directory or an earlier container"
+
+    /// Titles of schemas with which no event is compared, because another layer has one for its name.
+    package var unused: [String] {
+        var used = ofAll.places
+        for table in ofApp.values { used.formUnion(table.places) }
+        return schemas.indices.filter { !used.contains($0) }.map { schemas[$0].title }
+    }
+
+    /// Index of the schema that counts for each name.
+    ///
+    /// - Parameter app: nil for the apps that no layer and no schema names.
+    private static func places(in layers: [SchemaLayer], of app: String?) -> [String: Int] {
+        var places: [String: Int] = [:]
+        var first = 0
+        for layer in layers {
+            defer { first += layer.schemas.count }
+            guard layer.apps.isEmpty || app.map({ layer.apps.contains($0) }) == true else { continue }
+            var own: [String: Int] = [:]
+            // Those for all apps first, so that the app's own replace them.
+            for wanted in app == nil ? [nil] : [nil, app] {
+                for (place, schema) in layer.schemas.enumerated() where schema.app == wanted {
+                    own[schema.name] = first + place
+                }
+            }
+            places.merge(own) { stronger, _ in stronger }
+        }
+        return places
     }
 
     /// The schemas for an app's events. Looked up once for each block of lines, since all its lines are of
@@ -74,6 +128,9 @@ package struct SchemaTable: Sendable {
                 ? left.name.lexicographicallyPrecedes(right.name) : left.name.count < right.name.count
         }
     }
+
+    /// Indexes of all schemas in the table.
+    fileprivate var places: Set<Int> { Set(rows.map(\.place)) }
 
     /// Whether no schema concerns the app; the caller then skips all checks.
     package var isEmpty: Bool { rows.isEmpty }
@@ -108,11 +165,14 @@ public final class EventSchema: Sendable {
     package let app: String?
     /// Name of the events.
     package let name: String
-    /// The member `version` of the document, for counters; empty if it is absent.
+    /// The schema's member `version`, for counters; without one the version of the container's document, or
+    /// empty for a file.
     package let version: String
+    /// Name for messages: the event's, and the container's document that the schema is in.
+    package let title: String
     private let document: SchemaDocument
 
-    /// Compiles a document.
+    /// Compiles the content of a file.
     ///
     /// - Throws: `SchemaError` if it is not JSON, not a schema, or uses a keyword that is not supported.
     package init(app: String? = nil, name: String, _ bytes: [UInt8]) throws(SchemaError) {
@@ -120,8 +180,32 @@ public final class EventSchema: Sendable {
         self.name = name
         let value: JSONValue
         do throws(JSONError) { value = try JSONValue(parsing: bytes) } catch { throw SchemaError("\(error)") }
-        version = value["version"].flatMap { $0.string ?? $0.integer.map { "\($0)" } } ?? ""
-        document = try SchemaCompiler.compile(value)
+        version = EventSchema.version(of: value) ?? ""
+        title = name
+        var budget = SchemaBudget()
+        document = try SchemaCompiler.compile(value, within: &budget)
+    }
+
+    /// Compiles a schema of a container's document. `$ref` leads into this schema, not into the document.
+    ///
+    /// - Parameters:
+    ///   - container: id and version of the document.
+    ///   - budget: what the document's schemas may still use.
+    /// - Throws: `SchemaError` as for a file.
+    package init(
+        name: String, _ value: JSONValue, of container: (id: String, version: Int),
+        within budget: inout SchemaBudget
+    ) throws(SchemaError) {
+        app = nil
+        self.name = name
+        version = EventSchema.version(of: value) ?? "\(container.version)"
+        title = "\(name) (\(container.id) version \(container.version))"
+        document = try SchemaCompiler.compile(value, within: &budget)
+    }
+
+    /// The member `version`: a text or a whole number; nil without one.
+    private static func version(of value: JSONValue) -> String? {
+        value["version"].flatMap { $0.string ?? $0.integer.map { "\($0)" } }
     }
 
     /// What is wrong with an event; nil if the schema allows it. Ends at the first failure.
@@ -137,16 +221,33 @@ public final class EventSchema: Sendable {
 
 /// Why a document cannot be used.
 public struct SchemaError: Error, Sendable, Equatable {
+    /// JSON Pointer (RFC 6901) to the place in the schema; empty for the schema as a whole.
+    private let pointer: String
+    /// What is wrong there, and what to do.
+    package let reason: String
     /// Text for a person: where, what, and what to do.
     public let message: String
 
-    package init(_ message: String) { self.message = message }
+    package init(_ message: String) {
+        pointer = ""
+        reason = message
+        self.message = message
+    }
 
     /// An error at a place of the document.
     ///
     /// - Parameter pointer: JSON Pointer (RFC 6901) to the place; empty for the whole document.
     package init(at pointer: String, _ message: String) {
+        self.pointer = pointer
+        reason = message
         self.message = "\(pointer.isEmpty ? "the schema" : pointer): \(message)"
+    }
+
+    /// The names and positions on the way to the place, outermost first.
+    package var steps: [String] {
+        pointer.split(separator: "/").map {
+            String($0.replacing("~1", with: "/").replacing("~0", with: "~"))
+        }
     }
 }
 

@@ -117,6 +117,43 @@ struct ReviewTests {
         #expect(found.count == 1 && found[0].contains(says), "\(found)")
     }
 
+    @Test("mistakes in schemas have their line and column, however the event is called")
+    func schemas() {
+        let found = found(
+            """
+            {"id": "A", "version": 1,
+             "schemas": {"bought": {"properties": {"a/b": {"minimum": "1"}}},
+                         "Video clicked": {"items": {"type": "int"}},
+                         "seen": {"$ref": "#/$defs/none"},
+                         "ok": {"type": "object"}}}
+            """)
+        #expect(
+            found == [
+                "2:59 schemas.bought.properties[\"a/b\"].minimum: must be a number",
+                "3:48 schemas[\"Video clicked\"].items.type: must be one of object, array, string, number,"
+                    + " integer, boolean, null, or a list of these",
+                "4:31 schemas.seen.$ref: leads nowhere: #/$defs/none",
+            ])
+    }
+
+    @Test("schemas of one document share their bounds")
+    func schemaBounds() {
+        func document(_ schemas: Int, _ schema: (Int) -> String) -> [String] {
+            let all = (0..<schemas).map { "\"e\($0)\": \(schema($0))" }.joined(separator: ",")
+            return self.found("{\"id\":\"A\",\"version\":1,\"schemas\":{\(all)}}")
+        }
+        #expect(document(200) { _ in "true" }.isEmpty)
+        #expect(document(201) { _ in "true" }[0].contains("has 201 members; at most 200"))
+        #expect(document(64) { #"{"pattern":"a\#($0)"}"# }.isEmpty)
+        let patterns = document(65) { #"{"pattern":"a\#($0)"}"# }
+        #expect(patterns.count == 1 && patterns[0].contains("more than 64 patterns"), "\(patterns)")
+        let list = (0..<30).map { "\"p\($0)\":{}" }.joined(separator: ",")
+        let nodes = document(200) { _ in "{\"properties\":{\(list)}}" }
+        #expect(nodes.first?.contains("more than 4096 schemas") == true, "\(nodes.first ?? "")")
+        let nameless = self.found(#"{"id":"A","version":1,"schemas":{"":true}}"#)
+        #expect(nameless.first?.contains("an event's name has 1") == true, "\(nameless)")
+    }
+
     @Test("a document that is not JSON is reported, and one without mistakes has no report")
     func ends() {
         #expect(found("{").count == 1)

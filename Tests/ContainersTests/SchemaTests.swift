@@ -59,6 +59,50 @@ struct SchemaTests {
             ])
     }
 
+    @Test("a document's tests know its schemas: where an event breaks one, and that it goes no further")
+    func schemasInTests() throws {
+        let text = Trial.document(
+            """
+            "schemas": {"bought": {"required": ["properties"], "properties": {"properties": {"required": ["total"],
+              "properties": {"total": {"minimum": 0}}}}}},
+            "tests": [
+              {"name": "1", "event": {"name": "bought", "properties": {"total": -1}},
+               "expect": {"schema_failure": "/properties/total"}},
+              {"name": "2", "event": {"name": "bought"}, "expect": {"schema_failure": ""}},
+              {"name": "3", "event": {"name": "bought", "properties": {"total": 1}}, "expect": {"kept": true}},
+              {"name": "4", "event": {"name": "bought", "properties": {"total": 1}},
+               "expect": {"schema_failure": "/properties/total"}},
+              {"name": "5", "event": {"name": "bought"}, "expect": {"schema_failure": "/properties/total"}},
+              {"name": "6", "event": {"name": "bought"}, "expect": {"kept": true}},
+              {"name": "7", "event": {"name": "sold"}, "expect": {"kept": true}}]
+            """)
+        let document = try ContainerDocument(reading: Array(text.utf8))
+        #expect(
+            try document.tests.map { try $0.failures(in: document) } == [
+                [], [], [],
+                ["its schema allows the event, expected a failure at /properties/total"],
+                ["its schema refuses the event itself, expected /properties/total"],
+                [
+                    "the agent would not accept the event: schema: bought (GTM-1 version 3): the event lacks the"
+                        + " member properties (required), at byte 1"
+                ],
+                [],
+            ])
+        let more = Trial.document(
+            #""tests": [{"name": "1", "event": {"name": "a"}, "expect": {"schema_failure": "", "kept": false}}]"#
+        )
+        #expect(throws: ContainerError.self) { _ = try ContainerDocument(reading: Array(more.utf8)) }
+    }
+
+    @Test("documents differ if their schemas do")
+    func schemasAreCompared() throws {
+        func document(_ schema: String) throws -> ContainerDocument {
+            try ContainerDocument(reading: Array(Trial.document("\"schemas\": {\"a\": \(schema)}").utf8))
+        }
+        #expect(try document("true") == document("true"))
+        #expect(try document("true") != document("{}"))
+    }
+
     /// Documents with mistakes that a schema can see.
     private static let seen = [
         "[]", #"{"id":"A"}"#, #"{"id":"A b","version":1}"#, #"{"id":"A","version":0}"#,
@@ -82,6 +126,10 @@ struct SchemaTests {
         tag(#""type":"discard","when":"name == 'a'""#),
         member(#""tags":[{"name":"t","type":"discard"}]"#), member(#""rules":{"r":{"when":""}}"#),
         member(#""tests":[{"name":"t","expect":{"kept":true}}]"#),
+        member(#""schemas":{"a":{"oneOf":[]}}"#), member(#""schemas":{"a":{"type":"int"}}"#),
+        member(#""schemas":{"a":{"properties":{"b":{"minLength":-1}}}}"#), member(#""schemas":{"a":[]}"#),
+        member(#""schemas":{"":{}}"#), member(#""schemas":{"a":{"$ref":"https://example.com"}}"#),
+        member(#""tests":[{"name":"t","event":{"name":"a"},"expect":{"schema_failure":1}}]"#),
     ]
 
     private static func member(_ text: String) -> String { "{\"id\":\"A\",\"version\":1,\(text)}" }
@@ -107,7 +155,11 @@ struct SchemaTests {
         ),
         member(#""tests":[{"name":"t","expect":{"values":{"a":1}}}]"#),
         member(
-            #""rules":{"r":{"when":"name == 'a'"}},"tags":[{"name":"t","type":"discard","when":"app in ['a']"}]"#
+            ##""schemas":{"a b":{"$schema":"x","version":3,"type":["object","null"],"required":["b"],"##
+                + ##""title":"t","properties":{"b":{"$ref":"#/$defs/c"},"d":{"enum":[1,null]},"##
+                + ##""e":{"const":{}},"f":true},"$defs":{"c":{"items":false}},"##
+                + ##""additionalProperties":{"minimum":1.5,"maxLength":2.0,"pattern":"x"}}},"##
+                + ##""tests":[{"name":"t","event":{"name":"a b"},"expect":{"schema_failure":""}}]"##
         ),
     ]
 

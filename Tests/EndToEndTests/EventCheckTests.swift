@@ -55,6 +55,63 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
+        @Test("a container's schemas act in the agent; check, --sample, container test and status know them")
+        func document() throws {
+            let bench = try Workbench()
+            let file = "\(bench.path)/GTM-1"
+            try write(
+                #"{"id":"GTM-1","version":4,"schemas":{"bought":\#(EventCheckTests.schema),"#
+                    + #""sold":{"properties":{"key":{"minLength":2}}}},"#
+                    + #""tests":[{"name":"t","event":{"name":"bought","amount":-1},"#
+                    + #""expect":{"schema_failure":"/amount"}}]}"#,
+                to: file)
+            bench.settings["container.id"] = "\"GTM-1\""
+            bench.settings["container.default_file"] = "\"\(file)\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.append(
+                bought(1) + bought(2, amount: -5) + "{\"name\":\"sold\",\"key\":\"s\"}\n" + bought(3),
+                to: "app.jsonl")
+            try bench.waitForOnce(["e1", "e3"], member: "key", within: .seconds(30))
+            func invalid(_ event: String, _ version: String) throws -> Int {
+                try bench.figures().total(
+                    "spoolship_schema_events_total{app=\"\",event=\"\(event)\",version=\"\(version)\","
+                        + "result=\"invalid\"}")
+            }
+            try wait(.seconds(30), "both to be counted") {
+                try invalid("bought", "2") == 1 && invalid("sold", "4") == 1
+            }
+            let list = try bench.command("quarantine", "list").text
+            #expect(list.contains("bought (GTM-1 version 4): /amount is below minimum 0"), "\(list)")
+            // The directory's schema for an event replaces the document's.
+            mkdir("\(bench.path)/schemas", 0o755)
+            try write(#"{"properties":{"key":{"maxLength":1}}}"#, to: "\(bench.path)/schemas/sold.json")
+            bench.settings["schemas.directory"] = "\"\(bench.path)/schemas\""
+            try bench.configure()
+            #expect(try bench.command("reload").code == 0)
+            let status = try bench.command("status").text
+            #expect(
+                status.contains(
+                    "schemas: not used, because schemas.directory or an earlier container has one for these"
+                        + " events: sold (GTM-1 version 4)"),
+                "\(status)")
+            let check = try bench.command("check").text
+            #expect(check.contains("sold (GTM-1 version 4)"), "\(check)")
+            #expect(try bench.stopAgent() == 0)
+            try bench.append(
+                bought(2, amount: -5) + "{\"name\":\"sold\",\"key\":\"s\"}\n", to: "later.jsonl")
+            let sample = try bench.command("check", "--sample", "\(bench.spool)/later.jsonl").text
+            #expect(
+                sample.contains("1: quarantined, schema: bought (GTM-1 version 4): /amount is below"),
+                "\(sample)")
+            #expect(!sample.contains("2: quarantined"), "\(sample)")
+            let shown = try bench.command(
+                "container", "test", file, "--events", "\(bench.spool)/later.jsonl")
+            #expect(
+                shown.code == 0 && shown.text.contains("quarantined  schema: bought (GTM-1 version 4)"),
+                "\(shown.text)")
+        }
+
         @Test(
             "with mode = report invalid events are sent and counted; check --sample, status and metrics show them"
         )

@@ -49,7 +49,7 @@ actor RuleHost {
     init(
         in directory: TemporaryDirectory, storeLoop: EventLoop, loop: EventLoop, time: ManualTime,
         memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"],
-        events: EventOptions = .withoutSessions
+        events: EventOptions = .withoutSessions, schemas: SchemaRules = SchemaRules()
     ) throws {
         self.loop = loop
         let options = QueueOptions(
@@ -60,8 +60,9 @@ actor RuleHost {
             destinations: ["main", "ga4", "other"].map {
                 RouteTable.Destination(name: $0, compression: .gzip, batches: limits)
             }, standard: limits)
-        let settings = IntakeSettings(
+        var settings = IntakeSettings(
             events: events, routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
+        settings.schemas = schemas
         rules = IntakeRules(inForce, functions: functions, figures: figures)
         intake = Intake(
             settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true },
@@ -75,6 +76,8 @@ actor RuleHost {
                 try CompiledContainer(try ContainerDocument(reading: Array(text.utf8)), mayCall: mayCall)
             })
     }
+
+    func withdraw() { inForce.publish([]) }
 
     func await(_ apps: Set<String>) {
         inForce.publish([], awaiting: [AwaitedContainer(id: "GTM-1", apps: apps)])

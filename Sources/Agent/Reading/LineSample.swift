@@ -9,8 +9,8 @@ internal import Schemas
 internal import Spool
 internal import TextFormats
 
-/// What the agent would do with the lines of a file, worked out without an agent and without containers: for
-/// `check --sample`.
+/// What the agent would do with the lines of a file, worked out without an agent: for `check --sample`. Of
+/// containers only the schemas of their default files are known.
 public struct LineSample: Sendable {
     /// What happens to a line.
     public enum Fate: String, Sendable {
@@ -71,7 +71,9 @@ public struct LineSample: Sendable {
     /// The app that the file belongs to: `default` for a file directly in the spool, `sample` if the
     /// configuration does not read the file.
     package let app: String
-    private let schemas: SchemaRules?
+    private let schemas: SchemaRules
+    /// Containers whose published documents may have schemas that are not known here.
+    public let containersWithoutDocument: [String]
     /// The file's path as conditions of rules see it: relative for the spool, else absolute.
     let file: String
     /// Results for lines of text.
@@ -130,7 +132,8 @@ public struct LineSample: Sendable {
         if !isSpool {
             intake = settings.forPlaces(intake)
         }
-        schemas = try settings.schemaRules()
+        schemas = try settings.schemasForSample()
+        containersWithoutDocument = settings.containers.filter { $0.url != nil }.map(\.id)
         var random = KernelRandom()
         var pass = EventPass(options: intake.events)
         let source = pass.source(app: app, using: &random)
@@ -191,11 +194,11 @@ public struct LineSample: Sendable {
         case .accepted:
             var line = Line(number: number, fate: pass.isRecord ? .record : .event)
             line.name = String(decoding: pass.name, as: UTF8.self)
-            if let schemas, let place = schemas.set.table(of: app).place(of: pass.name),
+            if let place = schemas.set.table(of: app).place(of: pass.name),
                 let failure = schemas.set.schemas[place].failure(in: pass.object)
             {
                 guard schemas.isReport else {
-                    let problem = "schema: \(line.name): \(failure.description)"
+                    let problem = "schema: \(schemas.set.schemas[place].title): \(failure.description)"
                     return Line(number: number, fate: .quarantined, problem: problem)
                 }
                 line.schemaProblem = failure.description

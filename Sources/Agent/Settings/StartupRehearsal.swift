@@ -6,6 +6,7 @@ internal import Logs
 public import Model
 internal import Outputs
 internal import Queue
+internal import Schemas
 
 /// How a start would treat a configuration, found out without starting: for `check` and `RestartWatch`.
 public struct StartupRehearsal: Sendable {
@@ -49,6 +50,11 @@ public struct StartupRehearsal: Sendable {
         }
         if let mistake = settings.schemaMistake {
             add("schemas.directory", mistake)
+        } else if let unused = try? settings.schemasForSample().set.unused, !unused.isEmpty {
+            add(
+                "schemas",
+                "not used, because \(SchemaSet.winner) has a schema for the same events: "
+                    + unused.joined(separator: ", "), endsStart: false)
         }
         if let app = settings.appOfUnknownZone {
             add("apps.\(app).time_zone", "is not a time zone that this system knows")

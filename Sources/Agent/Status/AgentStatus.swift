@@ -11,6 +11,7 @@ internal import Metrics
 internal import Model
 internal import Outputs
 internal import Queue
+internal import Schemas
 internal import Spool
 internal import TextFormats
 internal import Synchronization
@@ -109,7 +110,8 @@ struct AgentStatus: Sendable {
     /// Lines about events that schemas did not allow, since the start.
     private func schemaLines(_ settings: Settings) -> [String] {
         let counts = parts.intakes.all.schemas
-        guard settings.schemas.directory != nil || !counts.isEmpty else { return [] }
+        let documents = parts.containers.states.compactMap { $0.current?.schemas }
+        guard settings.schemas.directory != nil || !documents.isEmpty || !counts.isEmpty else { return [] }
         let all = counts.values.reduce(into: SchemaCounts()) { $0.add($1) }
         let fate = settings.schemas.mode == .report ? "sent" : "in quarantine"
         let invalid = counts.sorted { $0.key < $1.key }.filter { $0.value.invalid > 0 }
@@ -118,10 +120,18 @@ struct AgentStatus: Sendable {
             return "\(HumanText.count(found.invalid)) of \(name.event)\(version)"
         }
         let details = names.isEmpty ? "" : ", \(fate): \(names.joined(separator: ", "))"
+        let unused = agent.schemas.withLock { $0.set }.followed(by: documents).unused
+        let more = unused.count > 3 ? " and \(unused.count - 3) more" : ""
         return [
             "schemas: \(HumanText.plural(all.valid, "event")) that match their schemas,"
                 + " \(HumanText.count(all.invalid)) not\(details)"
         ]
+            + (unused.isEmpty
+                ? []
+                : [
+                    "schemas: not used, because \(SchemaSet.winner) has one for these events:"
+                        + " \(unused.prefix(3).joined(separator: ", "))\(more)"
+                ])
     }
 
     /// Lines about the ids that are remembered to find repeats.

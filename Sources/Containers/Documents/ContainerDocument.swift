@@ -1,14 +1,15 @@
 public import EventLoops
 internal import Events
 public import Model
+internal import Schemas
 
 /// A container's document as it was published: parsed, checked, immutable.
 ///
-/// JSON (RFC 8259) with the members `id`, `version`, `expires`, `rollout`, `description`, `values`, `macros`,
-/// `rules`, `tags` and `tests`. `id` and `version` are required, and unknown members are errors, so that a
-/// misspelled one is noticed. A value of this type was checked as a whole: each name in it is defined, no
-/// macro depends on itself, and `DocumentLimits` are kept. Only regular expressions are checked later, when
-/// `CompiledContainer` compiles them.
+/// JSON (RFC 8259) with the members `id`, `version`, `expires`, `rollout`, `description`, `values`,
+/// `macros`, `rules`, `tags`, `schemas` and `tests`. `id` and `version` are required, and unknown members
+/// are errors, so that a misspelled one is noticed. A value of this type was checked as a whole: each name
+/// in it is defined, no macro depends on itself, and `DocumentLimits` are kept. Only regular expressions
+/// are checked later, when `CompiledContainer` compiles them.
 public struct ContainerDocument: Sendable, Equatable {
     /// Id of the container: 1 to 64 of A-Z, a-z, 0-9, - and _.
     public let id: String
@@ -28,6 +29,8 @@ public struct ContainerDocument: Sendable, Equatable {
     public private(set) var rules: [Rule] = []
     /// Tags, in the order in which they act.
     public private(set) var tags: [Tag] = []
+    /// Schemas of events, in the document's order.
+    package private(set) var schemas: [DocumentSchema] = []
     /// Test cases, which `container test` runs.
     package private(set) var tests: [TestCase] = []
 
@@ -85,7 +88,7 @@ public struct ContainerDocument: Sendable, Equatable {
         let members = try node.members(
             known: [
                 "id", "version", "expires", "rollout", "description", "values", "macros", "rules", "tags",
-                "tests",
+                "schemas", "tests",
             ])
         id = try ContainerDocument.checkedID(try members.required("id"))
         version = try members.required("version").integer(1...Int(Int32.max))
@@ -121,10 +124,21 @@ public struct ContainerDocument: Sendable, Equatable {
                 "the rules have \(rules.count) alternatives; at most \(DocumentLimits.allAlternatives)",
                 .limit)
         }
+        try readSchemas(members)
         for node in try members.optional("tests")?.elements(limit: DocumentLimits.tests) ?? [] {
             tests.append(try TestCase(reading: node))
         }
         try References(self).check()
+    }
+
+    /// Reads and compiles the schemas, which share one budget.
+    private mutating func readSchemas(_ members: DocumentNode) throws(ContainerError) {
+        let limit = DocumentLimits.schemas
+        guard let section = try members.optional("schemas")?.members(limit: limit) else { return }
+        var budget = SchemaBudget()
+        for (name, node) in section.all {
+            schemas.append(try DocumentSchema(name, reading: node, of: (id, version), within: &budget))
+        }
     }
 
     /// The rules of the configuration file as one document, so that they are applied as containers are.

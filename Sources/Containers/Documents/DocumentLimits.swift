@@ -29,6 +29,10 @@ public enum DocumentLimits {
     public static let changes = 256
     /// Test cases.
     package static let tests = 500
+    /// Schemas of events. What all together may contain is bounded by `SchemaBudget`.
+    package static let schemas = 200
+    /// Bytes of the name of an event that has a schema.
+    static let eventNameBytes = 256
     /// Names in one list: rules of a tag, destinations, names of a path.
     public static let list = 64
     /// Parameters of a function, patterns, members listed in one tag, throttles.

@@ -42,6 +42,21 @@ struct DocumentNode {
         return found
     }
 
+    /// The place that names of members and positions in lists lead to, as far as they do.
+    func descendant(_ steps: [String]) -> DocumentNode {
+        var node = self
+        for step in steps {
+            if let elements = node.value.array {
+                guard let place = Int(step), elements.indices.contains(place) else { break }
+                node = DocumentNode(value: elements[place], path: "\(node.path)[\(place)]")
+            } else {
+                guard let next = node.optional(step) else { break }
+                node = next
+            }
+        }
+        return node
+    }
+
     /// All members, in order.
     var all: [(name: String, node: DocumentNode)] {
         (value.members ?? []).map { ($0.key, below($0.key, $0.value)) }

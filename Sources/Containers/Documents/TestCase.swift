@@ -32,6 +32,8 @@ public struct TestCase: Sendable, Equatable {
         package var priority: Priority?
         /// The destinations, if tags choose them.
         public var destinations: [String]?
+        /// The place that the event's schema does not allow, as a JSON Pointer; empty for the event itself.
+        package var schemaFailure: String?
         /// Values as `container get` shows them.
         public var values: [JSONValue.Member] = []
     }
@@ -62,7 +64,10 @@ extension TestCase.Expectation {
     /// Reads the expected result.
     init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
-            known: ["tags", "event", "absent", "discarded_by", "kept", "priority", "destinations", "values"])
+            known: [
+                "tags", "event", "absent", "discarded_by", "kept", "priority", "destinations",
+                "schema_failure", "values",
+            ])
         tags = try members.optional("tags")?.names()
         event = try members.optional("event")?.object()
         absent = try members.optional("absent")?.memberPaths() ?? []
@@ -72,6 +77,10 @@ extension TestCase.Expectation {
         destinations = try members.optional("destinations")?.names()
         for (name, node) in try members.optional("values")?.members(limit: DocumentLimits.values).all ?? [] {
             values.append(JSONValue.Member(name, try node.constant()))
+        }
+        schemaFailure = try members.optional("schema_failure")?.text(limit: DocumentLimits.whenBytes)
+        guard schemaFailure == nil || self == Self(schemaFailure: schemaFailure, values: values) else {
+            throw node.error("an event with a schema_failure goes no further, so nothing else happens to it")
         }
     }
 }

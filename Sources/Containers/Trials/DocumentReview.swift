@@ -76,6 +76,7 @@ public struct DocumentReview: Sendable {
         case "rules": part = #"{"conditions":[]}"#
         case "macros": part = #"{"type":"constant","value":null}"#
         case "values": part = "null"
+        case "schemas": part = "true"
         case "tests": part = "{\"name\":\"\(range.lowerBound)\",\"expect\":{\"values\":{}}}"
         case "tags":
             part =

@@ -1,6 +1,7 @@
 public import EventLoops
 public import Events
 public import Model
+internal import Schemas
 
 /// What a container does to one event, and why; without an agent.
 public struct EventTrial: Sendable, Equatable {
@@ -28,10 +29,15 @@ public final class ContainerTrials {
     public struct Refusal: Error, Sendable, Equatable {
         /// What is wrong, in one line for a person.
         public let message: String
+        /// The place that the event's schema does not allow, as a JSON Pointer; nil if no schema refuses the
+        /// event.
+        public var schemaPath: String?
     }
 
     /// The container.
     package let container: CompiledContainer
+    /// The document's schemas.
+    private let schemas: SchemaSet
     /// The engine with this container alone.
     private let engine: RuleEngine
     /// Reads events as the agent does.
@@ -58,6 +64,7 @@ public final class ContainerTrials {
         var options = events
         facts.hashKey = facts.hashKey ?? .trial
         container = try CompiledContainer(document, mayCall: document.functions, facts: facts)
+        schemas = SchemaSet().followed(by: container.schemas.map { [$0] } ?? [])
         options.session.mode = .off
         options.maxAge = nil
         pass = EventPass(options: options)
@@ -73,7 +80,7 @@ public final class ContainerTrials {
     /// - Parameters:
     ///   - line: the event as an app would write it, on one line.
     ///   - functions: results of functions by name; others give null.
-    /// - Throws: `Refusal` if the agent would not accept the event.
+    /// - Throws: `Refusal` if the agent would not accept the event, or its schema does not allow it.
     /// - Returns: nil for a push into the data layer, which is not an event.
     public func run(
         _ line: [UInt8], app: String, functions: [String: JSONValue] = [:]
@@ -84,14 +91,17 @@ public final class ContainerTrials {
         let results: (FunctionCall) -> JSONValue? = { functions[$0.function] ?? .null }
         let block = line.last == 0x0A ? line : line + [0x0A]
         var buffer = LineBuffer()
+        var unfit: Refusal?
         let verdict = block.withUnsafeBufferPointer { block -> Verdict? in
             guard let base = block.baseAddress else { return nil }
             let verdict = pass.read(base, from: 0, to: block.count)
             if verdict.kind == .accepted {
+                unfit = refusal(app: app)
                 pass.write(into: &buffer)
             }
             return verdict
         }
+        if let unfit { throw unfit }
         switch verdict?.kind {
         case .accepted?: break
         case .dataLayer?:
@@ -118,6 +128,16 @@ public final class ContainerTrials {
             discardedBy: discardedBy, tags: tags,
             fired: engine.firings.map { container.document.tags[$0.tag].name },
             priority: engine.priority, destinations: engine.destinations, calls: engine.calls)
+    }
+
+    /// Why a schema of the document does not allow the event that the pass has just read; nil if it does.
+    private func refusal(app: String) -> Refusal? {
+        guard let place = schemas.table(of: app).place(of: pass.name),
+            let failure = schemas.schemas[place].failure(in: pass.object)
+        else { return nil }
+        return Refusal(
+            message: "schema: \(schemas.schemas[place].title): \(failure.description)",
+            schemaPath: failure.path)
     }
 }
 

@@ -42,12 +42,25 @@ extension TestCase {
             else {
                 return failures + ["the event is a push into the data layer; put it under data_layer"]
             }
+            if let path = expected.schemaFailure {
+                failures.append("its schema allows the event, expected a failure at \(TestCase.place(path))")
+            }
             failures += differences(trial)
         } catch {
-            failures.append("the agent would not accept the event: \(error.message)")
+            if let path = expected.schemaFailure, let found = error.schemaPath {
+                if path != found {
+                    failures.append(
+                        "its schema refuses \(TestCase.place(found)), expected \(TestCase.place(path))")
+                }
+            } else {
+                failures.append("the agent would not accept the event: \(error.message)")
+            }
         }
         return failures
     }
+
+    /// A place in an event, for a person.
+    private static func place(_ pointer: String) -> String { pointer.isEmpty ? "the event itself" : pointer }
 
     /// Differences between the result of an event and the expectation.
     private func differences(_ trial: EventTrial) -> [String] {

@@ -1,6 +1,7 @@
 package import Containers
 internal import EventLoops
 internal import Model
+internal import Schemas
 
 /// The containers' part of reading: the rule engine, and the answers of functions that events wait for. All
 /// intakes share one, because throttles and data layers belong to the agent as a whole.
@@ -21,6 +22,10 @@ package final class IntakeRules: @unchecked Sendable {
     private var seen = 0
     /// Containers without which events must not be read.
     private var awaited: [AwaitedContainer] = []
+    /// The schemas of the documents in force, in the order of the configuration.
+    private var layers: [SchemaLayer] = []
+    /// The last set that was made of a directory's schemas and `layers`. All intakes ask for the same.
+    private var combined: (local: SchemaSet, publication: Int, set: SchemaSet)?
     /// Called at the next publication.
     private var documentWaiters: [() -> Void] = []
 
@@ -71,6 +76,16 @@ package final class IntakeRules: @unchecked Sendable {
         guard let news = inForce.news(since: &seen) else { return }
         engine.use(news.containers)
         awaited = news.awaited
+        layers = news.containers.compactMap(\.schemas)
+    }
+
+    /// The schemas in force, as of the last `refresh`: those of the directory, and those of the documents for
+    /// events that the directory does not name.
+    func schemas(behind local: SchemaSet) -> SchemaSet {
+        if let combined, combined.local == local, combined.publication == seen { return combined.set }
+        let set = local.followed(by: layers)
+        combined = (local, seen, set)
+        return set
     }
 
     /// The container without which events of an app must not be read, as of the last `refresh`; nil for none.

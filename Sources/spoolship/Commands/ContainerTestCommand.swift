@@ -15,7 +15,8 @@ enum ContainerTestCommand {
 
             --events FILE takes recorded events, one JSON object a line (`spoolship tap` prints them), - for standard input. \
             For each it shows which tags fire, which conditions held and which did not, and the event before and after. \
-            {"type": "data_layer", …} lines are pushes.
+            {"type": "data_layer", …} lines are pushes. Of events that their schema does not allow \
+            it shows where.
 
             Exits with 0 if everything passes, 1 if a test fails, 65 if the document cannot be used or a recorded line \
             is not an event, 74 if a file cannot be read.
@@ -178,8 +179,12 @@ private struct ContainerTest {
             do throws(ContainerTrials.Refusal) {
                 trial = try trials.run(Array(line), app: app)
             } catch {
-                hasRefused = true
-                invocation.console.printError("\(path):\(index + 1): \(error.message)")
+                if error.schemaPath != nil {
+                    try showUnfit(error.message, line: index + 1, &shown)
+                } else {
+                    hasRefused = true
+                    invocation.console.printError("\(path):\(index + 1): \(error.message)")
+                }
                 continue
             }
             // A push (`data_layer`) changes the state for later events, and has no result of its own.
@@ -191,6 +196,18 @@ private struct ContainerTest {
             }
         }
         return (shown, hasRefused)
+    }
+
+    /// Prints that a schema of the document does not allow an event, or adds that to the results for JSON.
+    private func showUnfit(
+        _ message: String, line: Int, _ shown: inout [JSONValue]
+    ) throws(CommandFailure) {
+        let console = invocation.console
+        if invocation.has("json") {
+            shown.append(["line": .integer(line), "quarantined": .string(message)])
+        } else {
+            try console.print("\nline \(line)\n  \(console.styled("quarantined", .yellow))  \(message)")
+        }
     }
 
     /// Prints what happened to one event: each tag with its rules and conditions, the event before and after,

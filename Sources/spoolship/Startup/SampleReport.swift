@@ -63,6 +63,12 @@ struct SampleReport {
         for line in sample.lines.filter({ $0.problem != nil }).prefix(SampleReport.most) {
             out += "\(line.number): quarantined, \(line.problem ?? "")\n"
         }
+        let unknown = sample.containersWithoutDocument
+        if !unknown.isEmpty {
+            out +=
+                "  schemas of the published \(unknown.joined(separator: ", ")) are not known here:"
+                + " spoolship container test DOCUMENT --events \(path)\n"
+        }
         return out
     }
 

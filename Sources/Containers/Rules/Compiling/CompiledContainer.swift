@@ -1,4 +1,5 @@
 internal import Events
+package import Schemas
 
 /// A document in the form that is applied to events: compiled once for each version, immutable, shared by all
 /// threads.
@@ -137,6 +138,11 @@ public final class CompiledContainer: Sendable {
     /// Whether these are the rules of the configuration. Published documents have a version, and files of
     /// values have no tags.
     var isOfConfiguration: Bool { document.version == 0 && !document.tags.isEmpty }
+
+    /// The document's schemas, for the apps that the container concerns; nil without any.
+    package var schemas: SchemaLayer? {
+        document.schemas.isEmpty ? nil : SchemaLayer(document.schemas.map(\.compiled), apps: apps)
+    }
 
     /// Whether the container redacts or hashes anything.
     public var hides: Bool { tags.contains { $0.action.hides } }
