@@ -3,12 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+/* AT_HANDLE_FID, which the headers of older systems lack. */
+enum { HANDLE_FID = 0x200 };
 
 int clinux_open_beneath(int directory, const char *path, int flags) {
     struct open_how how = {
@@ -45,8 +50,20 @@ int clinux_file_handle(int descriptor, uint8_t *handle, size_t capacity, int32_t
         uint8_t bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
     } buffer;
     int mount;
-    buffer.header.handle_bytes = capacity < MAX_HANDLE_SZ ? (unsigned)capacity : MAX_HANDLE_SZ;
-    if (name_to_handle_at(descriptor, "", &buffer.header, &mount, AT_EMPTY_PATH) != 0) return -1;
+    unsigned most = capacity < MAX_HANDLE_SZ ? (unsigned)capacity : MAX_HANDLE_SZ;
+    buffer.header.handle_bytes = most;
+    if (name_to_handle_at(descriptor, "", &buffer.header, &mount, AT_EMPTY_PATH) != 0) {
+        /* An overlay has handles that only tell files apart (Linux 6.5). Others of that kind are left out: FUSE's
+           are other ones after each mount. */
+        struct statfs system;
+        if (errno != EOPNOTSUPP) return -1;
+        if (fstatfs(descriptor, &system) != 0 || system.f_type != OVERLAYFS_SUPER_MAGIC) {
+            errno = EOPNOTSUPP;
+            return -1;
+        }
+        buffer.header.handle_bytes = most;
+        if (name_to_handle_at(descriptor, "", &buffer.header, &mount, AT_EMPTY_PATH | HANDLE_FID) != 0) return -1;
+    }
     memcpy(handle, buffer.bytes + offsetof(struct file_handle, f_handle), buffer.header.handle_bytes);
     *type = buffer.header.handle_type;
     return (int)buffer.header.handle_bytes;

@@ -7,7 +7,7 @@ public struct AppSettings: SettingsSection {
     package var read: [String]?
     /// Patterns of files that `read` leaves out.
     package var exclude: [String]?
-    /// Directories into which symbolic links to files are followed.
+    /// Directories into which symbolic links are followed.
     package var follow: [String]?
     /// What is read of files that exist already; nil is `beginning`.
     package var since: ReadStart?
@@ -104,7 +104,7 @@ public struct AppSettings: SettingsSection {
             .setting(
                 "follow", \.follow,
                 optional: .list(of: .path, unique: true),
-                "Directories into which symbolic links to files are followed,"
+                "Directories into which symbolic links to files and directories are followed,"
                     + " below the first wildcard of read. Other links are not.",
                 example: "[\"/var/log/pods\"]", restart: true),
             .setting(

@@ -6,8 +6,8 @@ internal import Glibc
 /// number and its generation (name_to_handle_at(2)).
 ///
 /// An inode number is reused as soon as its file is gone; the pair with the generation is not. If a file
-/// system has no handles (overlay), the birth time is used instead of the generation. Device numbers change
-/// from boot to boot and are left out.
+/// system has no handles (an overlay before Linux 6.5), the birth time is used instead of the generation; an
+/// overlay changes that when it copies a file up. Device numbers change from boot to boot and are left out.
 struct FileID: Hashable {
     /// Up to `shortest` bytes, followed by their count in the last byte; zeros if `long` is set. There may be
     /// a million identities: those of common file systems need no allocation.

@@ -49,7 +49,7 @@ enum Errand: Hashable {
 
     case wake, poll, retry, fitDescriptors, syncRemovals, checkRoot, findRoot, followPath, takeCensus,
         giveUpUncopied
-    case releaseBuffer, listEverything, lookAtSizes, lookAtLinks, publish
+    case releaseBuffer, listEverything, lookAtSizes, lookAtLinks, lookAtLinkedDirectories, publish
     /// Closes files and directories, because the process has no descriptors left.
     case shedDescriptors
 }

@@ -18,6 +18,8 @@ final class Tree {
     private var nested: (path: FileName, wasSeen: Bool)?
     /// The directories that are to be listed.
     var listing = Listing()
+    /// Links that lead to directories, or may do so later.
+    var linked = LinkedDirectories()
 
     subscript(path: FileName) -> SpoolDirectory? { directories[path] }
 

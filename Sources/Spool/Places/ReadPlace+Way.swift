@@ -31,8 +31,13 @@ extension ReadPlace {
     /// looked at.
     public var files: [String]? {
         var found: [String] = []
+        // Links may lead to a directory above them, or several to one.
+        var entered: Set<[UInt64]> = []
         func add(_ directory: borrowing Descriptor, _ path: FileName, depth: Int) {
-            guard depth <= Directories.deepest, let stream = try? DirectoryStream(directory) else { return }
+            guard depth <= Directories.deepest, let own = try? FileSystem.status(directory),
+                entered.insert([own.device, own.inode]).inserted,
+                let stream = try? DirectoryStream(directory)
+            else { return }
             while let name = try? stream.next()?.name {
                 guard let status = try? FileSystem.status(stream.descriptor, name) else { continue }
                 let below =
@@ -41,8 +46,8 @@ extension ReadPlace {
                 if isFile, fits(path, name) || !named(path, name).isEmpty {
                     found.append("\(root)/\(below.text)")
                 }
-                guard status.isDirectory, mayHold(below: below),
-                    let inner = try? FileSystem.openDirectory(stream.descriptor, name)
+                guard status.isDirectory || status.isLink, mayHold(below: below),
+                    let inner = try? self.directory(at: name, beneath: stream.descriptor)
                 else { continue }
                 add(inner, below, depth: depth + 1)
             }

@@ -10,7 +10,7 @@ public struct ReadPlace: Sendable, Hashable {
     private(set) var patterns: [PathPattern]
     /// The patterns of files that are left out, of whole paths.
     private(set) var excluded: [PathPattern]
-    /// Directories into which links to files are followed.
+    /// Directories into which links are followed.
     private(set) var follow: [String] = []
 
     /// The places of an app's patterns, one for each directory. Patterns that can match the same file share a
@@ -19,7 +19,7 @@ public struct ReadPlace: Sendable, Hashable {
     ///
     /// - Parameter excluded: patterns of files to leave out; a pattern without a slash is compared with file
     ///   names in any directory.
-    /// - Parameter follow: directories into which links to files are followed.
+    /// - Parameter follow: directories into which links are followed.
     /// - Returns: nil if a text is not a pattern (`mistake` says why).
     public static func of(
         app: String, _ patterns: [String], excluding excluded: [String] = [], following follow: [String] = []

@@ -107,11 +107,13 @@ extension SpoolReader {
         case .followPath:
             if let place = context.options.place {
                 arrivals.lookAtLinks()
+                directories.lookAtLinks()
                 directories.follow(place)
             }
         case .takeCensus: census.takeCensus()
         case .lookAtSizes: census.lookAtSizes()
         case .lookAtLinks: arrivals.lookAtLinks()
+        case .lookAtLinkedDirectories: directories.lookAtLinks()
         case .giveUpUncopied:
             lives.giveUpUncopied()
             publish()
@@ -176,6 +178,7 @@ extension SpoolReader {
             }
             return
         }
+        if type == Int(DT_LNK) || type == Int(DT_UNKNOWN), openLink(name, in: directory) { return }
         switch context.options.kind(of: name, in: directory) {
         case .append: arrivals.notice(directory, name)
         case .drop:
@@ -195,6 +198,14 @@ extension SpoolReader {
                 arrivals.notice(directory, name)
             }
         }
+    }
+
+    /// Looks at a name that may be a link to a directory. True if it is one that is read.
+    private func openLink(_ name: FileName, in directory: SpoolDirectory) -> Bool {
+        guard context.options.place?.follow.isEmpty == false, let raw = opener.descriptor(of: directory),
+            (try? FileSystem.status(raw, name))?.isLink == true
+        else { return false }
+        return directories.openLink(directory.path(of: name), depth: directory.depth + 1)
     }
 
     // MARK: What the kernel reports
@@ -266,8 +277,25 @@ extension SpoolReader {
         }
     }
 
+    /// Handles a change of a link to a directory: the kernel does not call the link a directory. False for any
+    /// other name.
+    private func takeLink(_ kind: Change.Kind, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
+        guard context.options.place?.follow.isEmpty == false else { return false }
+        let path = directory.path(of: name)
+        switch kind {
+        case .created, .movedHere: return openLink(name, in: directory)
+        case .movedAway, .deleted:
+            tree.linked.forget(path)
+            guard let known = tree[path] else { return false }
+            directories.close(known)
+            return true
+        default: return false
+        }
+    }
+
     /// Handles a change of a name in a directory that is not a directory itself.
     private func take(_ change: Change, _ directory: SpoolDirectory, _ name: FileName) {
+        if takeLink(change.kind, directory, name) { return }
         switch change.kind {
         case .modified:
             if let file = directory.files[name] {

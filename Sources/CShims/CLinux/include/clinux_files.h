@@ -18,7 +18,7 @@ int clinux_open_beneath(int directory, const char *path, int flags);
 int clinux_reopen(int descriptor, int flags);
 
 /// Writes the handle of an open file (O_PATH will do) to `handle` and its type to `type`.
-/// Returns its length. EOPNOTSUPP: the file system has no handles.
+/// Returns its length. EOPNOTSUPP: the file system has no handles, EINVAL: this kernel gives none of an overlay.
 int clinux_file_handle(int descriptor, uint8_t *handle, size_t capacity, int32_t *type);
 
 /// Reads when the file was made, in nanoseconds since 1970. EOPNOTSUPP: the file system does not say.

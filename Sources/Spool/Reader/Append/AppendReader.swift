@@ -107,6 +107,8 @@ final class AppendReader {
             if file.isSuspect { return true }
         }
         if status.size < file.taken.offset + file.scanned || file.stage == .cut {
+            try opener.openAgain(file)
+            guard let descriptor = file.descriptor?.raw else { return true }
             guard try judge.findPlace(in: file, descriptor) else {
                 guard file.proof == nil else { return true }
                 schedule.plan(after: context.options.settleTime, .read(file.id))
@@ -131,6 +133,8 @@ final class AppendReader {
             try isOnePiece(buffer[..<count], at: file.taken.offset - Int64(before), descriptor)
         else {
             file.see(length: min(file.size, file.taken.offset - Int64(before) + Int64(count)))
+            try opener.openAgain(file)
+            guard let descriptor = file.descriptor?.raw else { return true }
             return try judge.findPlace(in: file, descriptor, isRewritten: true) || file.proof != nil
         }
         if file.reached > 0 {

@@ -53,7 +53,7 @@ final class Directories {
         }
         let known = tree[path]
         do {
-            let descriptor = try FileSystem.openDirectory(context.root.raw, path)
+            let descriptor = try opener.openDirectory(path)
             let status = try FileSystem.status(descriptor)
             if removal.isArchive(status) { return }
             let directory = SpoolDirectory(
@@ -64,6 +64,7 @@ final class Directories {
             if let known {
                 close(known)
             }
+            guard mayRead(directory) else { return }
             guard tree.hasRoom(for: directory.app, most: context.options.mostDirectories) else {
                 return reports.complain(
                     Directories.mostDirectories(of: directory), status.owner,
@@ -84,6 +85,9 @@ final class Directories {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
+                if error.number == ENOTDIR {
+                    tree.linked.forget(path)
+                }
                 if (try? FileSystem.status(context.root.raw, path))?.isDirectory == true {
                     schedule.tryAgain(.open, path, error, .open(directory: path, depth: depth))
                 } else if let known {
@@ -108,6 +112,47 @@ final class Directories {
                 schedule.tryAgain(.open, path, error, .open(directory: path, depth: depth))
             }
         }
+    }
+
+    // MARK: Links to directories
+
+    /// Looks at a link that may lead to a directory. False if no such directory is read.
+    func openLink(_ path: FileName, depth: Int) -> Bool {
+        guard let place = context.options.place, !place.follow.isEmpty, !path.last.isHidden,
+            place.mayHold(below: path)
+        else { return false }
+        // A link to nothing is looked at again: the directory may come.
+        tree.linked.note(path, depth: depth)
+        open(path, depth: depth)
+        return tree[path] != nil
+    }
+
+    /// Links that are looked at in one piece of work.
+    private static let linksATime = 64
+
+    /// Looks at all links to directories again, some at a time: no event reports that a link in the middle
+    /// leads elsewhere, or that the directory comes.
+    func lookAtLinks() {
+        let next = tree.linked.takeToLook(atMost: Directories.linksATime)
+        for link in next.links {
+            open(link.path, depth: link.depth)
+        }
+        if next.hasMore {
+            schedule.plan(at: schedule.now, .lookAtLinkedDirectories)
+        }
+    }
+
+    /// Whether a directory is read under its path. One to which several paths lead, by links, is read under
+    /// one of them: its own if that is below the root. Otherwise its files would have two names, and a link
+    /// to a directory above it would never end.
+    private func mayRead(_ directory: SpoolDirectory) -> Bool {
+        guard !tree.linked.isEmpty else { return true }
+        let others = tree.all.filter { $0.id == directory.id }
+        guard opener.isLinked(directory.path) else {
+            for other in others { close(other) }
+            return true
+        }
+        return others.isEmpty
     }
 
     /// Takes the names of earlier runs' claims in directories that were opened since the last call. They are
@@ -316,7 +361,7 @@ final class Directories {
             return
         }
         do {
-            watching.watch(directory, try FileSystem.openDirectory(context.root.raw, directory.path))
+            watching.watch(directory, try opener.openDirectory(directory.path))
         } catch {
             return schedule.tryAgain(.watch, directory.path, error, .watch(directory: directory.path))
         }

@@ -122,7 +122,7 @@ final class Lister {
             return tree.listing.cannotBegin(directory)
         }
         do {
-            let descriptor = try FileSystem.openDirectory(context.root.raw, directory.path)
+            let descriptor = try opener.openDirectory(directory.path)
             guard try FileSystem.status(descriptor).inode == directory.inode else {
                 // Another directory has the name.
                 tree.listing.cannotBegin(directory)

@@ -40,7 +40,7 @@ final class Opener {
         guard !directory.isGone else { throw SystemError("openat2", number: ENOENT) }
         if let raw = directory.descriptor?.raw { return raw }
         do throws(SystemError) {
-            let descriptor = try FileSystem.openDirectory(context.root.raw, directory.path)
+            let descriptor = try openDirectory(directory.path)
             let raw = descriptor.raw
             keep(consume descriptor, of: directory)
             return raw
@@ -56,6 +56,26 @@ final class Opener {
             }
             throw error
         }
+    }
+
+    /// Opens the directory at a path below the root. If there are links on the way, they are followed into
+    /// the directories of `follow`.
+    func openDirectory(_ path: FileName) throws(SystemError) -> Descriptor {
+        do throws(SystemError) {
+            return try FileSystem.openDirectory(context.root.raw, path)
+        } catch {
+            // ENOTDIR is said of a link at the end of the path, ELOOP of one on the way.
+            guard let place = context.options.place, !place.follow.isEmpty,
+                error.number == ENOTDIR || error.number == ELOOP
+            else { throw error }
+            return try place.directory(at: path, beneath: context.root.raw)
+        }
+    }
+
+    /// Whether a path below the root leads through a link.
+    func isLinked(_ path: FileName) -> Bool {
+        guard let place = context.options.place, !place.follow.isEmpty else { return false }
+        return (try? FileSystem.openDirectory(context.root.raw, path)) == nil
     }
 
     /// Keeps a directory open for the next use, and closes the one that was opened longest ago.
@@ -99,10 +119,31 @@ final class Opener {
         }
     }
 
+    /// Whether the descriptor of a file has become that of another one. A FUSE file system may know files by
+    /// their paths only: if another machine has renamed the file, the kernel reports the length of the file
+    /// that has the path now, and returns the old file's bytes from its cache.
+    private func isTakenOver(_ file: AppendFile) -> Bool {
+        guard context.root.isRemote, file.trace.inode != 0, let raw = file.descriptor?.raw,
+            let status = try? FileStatus(of: raw)
+        else { return false }
+        return status.inode != file.trace.inode
+    }
+
+    /// Opens a file of another machine once more, because its content has changed: an old descriptor may
+    /// still lead to what had the name before. A file without a name stays as it is.
+    func openAgain(_ file: AppendFile) throws(SystemError) {
+        guard context.root.isRemote, file.hasName else { return }
+        closeDescriptor(of: file)
+        try open(file)
+    }
+
     /// Opens a file under its name, if it is not open, and notes the use.
     ///
     /// - Throws: ENOENT if the file has no name, or if another file has it by now.
     func open(_ file: AppendFile) throws(SystemError) {
+        if isTakenOver(file) {
+            closeDescriptor(of: file)
+        }
         openFiles.use(file)
         guard file.descriptor == nil else { return }
         guard file.hasName else { throw SystemError("open", number: ENOENT) }
