@@ -212,14 +212,25 @@ extension ReadContext {
     /// Finds settings for another type or format than the destination's: they were meant for another
     /// destination, or the destination's type or format is wrong.
     private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
-        // A setting that is written with its default value does no harm, so values are compared.
-        for (setting, unset) in zip(destination.effective(in: .root), unsetDestination)
-        where setting.value != unset.value && !setting.use.scope.includes(destination) {
-            complain(
-                of: "\(path).\(setting.path)",
-                !destination.kind.isServer && setting.use.scope.isOfServers
-                    ? "is not for type \(destination.kind.rawValue), which writes plain lines"
-                    : "is for \(setting.use.scope.text) only")
+        // What was set nowhere has its default, and most was: to print all values would be a tenth of the
+        // work of a start.
+        let prefix = "\(path)."
+        let keys = Set(
+            origins.keys.filter { $0.hasPrefix(prefix) }.map {
+                $0.dropFirst(prefix.count).prefix { $0 != "." }
+            })
+        let unset = DestinationSettings()
+        for row in DestinationSettings.entries where row.renamed == nil && keys.contains(row.name[...]) {
+            for (setting, unset) in zip(row.list(destination, .root), row.list(unset, .root)) {
+                let scope = setting.use.inside(row.use).scope
+                // A setting that is written with its default value does no harm, so values are compared.
+                guard setting.value != unset.value, !scope.includes(destination) else { continue }
+                complain(
+                    of: "\(path).\(setting.path)",
+                    !destination.kind.isServer && scope.isOfServers
+                        ? "is not for type \(destination.kind.rawValue), which writes plain lines"
+                        : "is for \(scope.text) only")
+            }
         }
     }
 
@@ -392,9 +403,6 @@ extension ReadContext {
         }
     }
 }
-
-/// A destination with the defaults, for finding what is set.
-private let unsetDestination = DestinationSettings().effective(in: .root)
 
 /// Why Elasticsearch refuses a name of an index; nil if it accepts it. Source: its reference, "Create index
 /// API".

@@ -27,6 +27,8 @@ extension Settings {
 
     /// The mistakes in the rules. The file with the key of `hash` is not read for it.
     private func ruleMistakes() -> [SettingMistake] {
+        // The key would begin OpenSSL's digests, at every start of an agent that has none.
+        guard !rules.isEmpty else { return [] }
         var facts = AgentFacts()
         facts.hashKey = .trial
         return WrittenRules.mistakes(of: writtenRules, facts: facts).map { mistake in
