@@ -279,6 +279,25 @@ struct SchemaCompiler {
             }, as: UTF8.self)
     }
 
+    /// The name that a part of a JSON Pointer stands for, as `escaped` wrote it.
+    ///
+    /// Not with `replacing`, which would link the library of regular expressions.
+    static func name(of part: Substring) -> String {
+        var bytes: [UInt8] = []
+        var isEscape = false
+        for byte in part.utf8 {
+            if isEscape {
+                bytes.append(byte == UInt8(ascii: "1") ? UInt8(ascii: "/") : UInt8(ascii: "~"))
+                isEscape = false
+            } else if byte == UInt8(ascii: "~") {
+                isEscape = true
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// The name that a part of a `$ref` stands for; nil for an invalid escape. A reference is a URI fragment,
     /// so parts are percent-encoded too (RFC 6901, section 6).
     private static func unescaped(_ part: Substring) -> String? {

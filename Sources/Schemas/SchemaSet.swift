@@ -245,9 +245,7 @@ public struct SchemaError: Error, Sendable, Equatable {
 
     /// The names and positions on the way to the place, outermost first.
     package var steps: [String] {
-        pointer.split(separator: "/").map {
-            String($0.replacing("~1", with: "/").replacing("~0", with: "~"))
-        }
+        pointer.split(separator: "/").map { SchemaCompiler.name(of: $0) }
     }
 }
 
