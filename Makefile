@@ -60,7 +60,7 @@ image: ## make an OCI image of the package, without Docker, and run the agent in
 	@scripts/image-test --image build/*.oci.tar
 	@$(if $(filter arm64,$(ARCH)),scripts/image-test --image build/*.oci.tar --architecture arm64)
 
-faults: ## cause some seventy faults on the packaged agent and check that each is reported: docs/contributing/faults.md; needs root
+faults: ## cause some eighty faults on the packaged agent and check that each is reported: docs/contributing/faults.md; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
 	@scripts/fault-table --systemd --write
@@ -97,6 +97,7 @@ lint: ## check format and documentation of the Swift sources
 	@scripts/lint-docs
 	@scripts/lint-words
 	@scripts/messages --check
+	@scripts/fault-table --check
 
 format: ## format the Swift sources
 	@swift format --in-place --recursive $(SOURCES)

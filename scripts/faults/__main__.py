@@ -1,6 +1,7 @@
 """Brings the faults about and writes the table; started by scripts/fault-table."""
 import argparse, glob, os, random, re, subprocess, sys, time
 from faults import FAULTS
+from page import Page
 from booted import BootedMachine
 from machine import Machine, STATS
 
@@ -93,14 +94,12 @@ def code(text):
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def table(rows):
-    lines = ["| fault | `status` | `/readyz` | alerts | log |", "| --- | --- | --- | --- | --- |"]
-    for row in rows:
-        alerts = ", ".join(name.removeprefix("Spoolship") for name in row["alerts"]) or (f"none: {row['quiet']}" if row["quiet"] else "none: **a gap**")
-        cells = [row["status"], row["ready"], row["log"]]
-        status, ready, log = (code(cell) if cell not in ("", "ready", "not ready", "no answer") else cell or "–" for cell in cells)
-        lines.append(f"| {row['name']} | {status} | {ready} | {alerts} | {log} |")
-    return "\n".join(lines) + "\n"
+def line(row):
+    """A row of the table."""
+    alerts = ", ".join(name.removeprefix("Spoolship") for name in row["alerts"]) or (f"none: {row['quiet']}" if row["quiet"] else "none: **a gap**")
+    cells = [row["status"], row["ready"], row["log"]]
+    status, ready, log = (code(cell) if cell not in ("", "ready", "not ready", "no answer") else cell or "–" for cell in cells)
+    return f"| {row['name']} | {status} | {ready} | {alerts} | {log} |"
 
 
 def main():
@@ -134,11 +133,13 @@ def main():
     finally:
         machine.close()
     if options.write:
+        # A row that the program did not bring about well is not written: the page says what was seen.
+        written = [row for row in rows if row["name"] not in bad] if options.only else rows
         how = "as the unit of the package, under systemd and in its sandbox" if options.systemd else (
             "as its unit starts it (user, capability, no sight of the kernel's clock), without the unit's sandbox")
-        page = open("scripts/faults/head.md").read().replace("COUNT", str(len(rows))).replace("HOW", how) + "\n" + table(rows)
-        open("docs/contributing/faults.md", "w").write(page)
-        print("wrote docs/contributing/faults.md")
+        page = Page.read()
+        page.write([f.name for f in FAULTS], {row["name"]: line(row) for row in written}, how, keep=bool(options.only))
+        print(f"wrote {Page.PATH}")
     print(f"{len(chosen) - len(bad)} of {len(chosen)} faults have a signal that leads to the cause")
     sys.exit(1 if bad else 0)
 
