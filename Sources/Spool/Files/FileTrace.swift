@@ -247,7 +247,8 @@ extension FileTrace {
                 told.origin = FileName(try reader.bytes(try reader.count(upTo: .max)))
             }
             for _ in 0..<(try reader.count(upTo: 4)) {
-                let (content, number) = (try reader.fingerprint(), try reader.number())
+                let content = try reader.fingerprint()
+                let number = try reader.number()
                 _ = try reader.fixed() as UInt64
                 if content == .empty {
                     told.unreadEnd = Int64(exactly: number)
