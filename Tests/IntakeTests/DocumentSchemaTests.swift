@@ -1,6 +1,8 @@
 import Containers
 import EventLoops
+import Logs
 import Model
+import Queue
 import Schemas
 import TestKit
 import Testing
