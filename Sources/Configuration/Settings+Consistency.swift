@@ -26,6 +26,7 @@ extension ReadContext {
         }
         checkApps(of: settings)
         checkDestinations(of: settings)
+        checkConsent(of: settings)
         checkDeadlines(of: settings)
         checkContainers(of: settings)
         checkRules(of: settings)
@@ -177,6 +178,53 @@ extension ReadContext {
             checkNames(
                 section.destinations ?? [], among: names, "destination",
                 at: "apps.\(SettingValue.key(app)).destinations")
+        }
+    }
+
+    /// Finds apps that need consent for what no destination does, and destinations that no app's consent
+    /// decides about.
+    private mutating func checkConsent(of settings: Settings) {
+        let known = Set(settings.destinations.flatMap { $0.purposes ?? [] })
+        for (app, section) in settings.apps.sorted(by: { $0.key < $1.key }) {
+            guard let needed = section.consent else { continue }
+            let path = "apps.\(SettingValue.key(app)).consent"
+            guard !known.isEmpty else {
+                complain(
+                    of: path, "decides nothing: no destination has a purpose; its events go to all",
+                    severity: .warning)
+                continue
+            }
+            for purpose in needed where purpose != ConsentSettings.all && !known.contains(purpose) {
+                // A typing mistake here would send what was to be withheld, so it is not only a warning.
+                let hint =
+                    nearestName(to: purpose, among: known.sorted()).map { "; did you mean \"\($0)\"?" } ?? ""
+                complain(
+                    of: path, "has \(SettingValue.quote(purpose)), but no destination has this purpose\(hint)"
+                )
+            }
+            // Without `all`, a purpose that is not listed is not protected; that is only allowed on purpose.
+            let names = Set(section.destinations ?? settings.destinations.filter(\.byDefault).map(\.name))
+            let reached = Set(
+                settings.destinations.filter { names.contains($0.name) }.flatMap { $0.purposes ?? [] })
+            let served = needed.contains(ConsentSettings.all) ? known : Set(needed)
+            if reached.isDisjoint(with: served), settings.containers.isEmpty,
+                !settings.rules.contains(where: { $0.sendTo != nil })
+            {
+                complain(
+                    of: path, "decides nothing: none of the app's destinations has such a purpose",
+                    severity: .warning)
+            }
+        }
+        for (index, destination) in settings.destinations.enumerated() {
+            guard let purposes = destination.purposes else { continue }
+            let needs = settings.apps.values.compactMap(\.consent).flatMap { $0 }
+            guard !needs.contains(ConsentSettings.all), Set(needs).isDisjoint(with: purposes) else {
+                continue
+            }
+            complain(
+                of: "\(path(of: "destination", destination.name, index)).purpose",
+                "is needed by no app ([apps.NAME] consent): events go here unless somebody refused",
+                severity: .warning)
         }
     }
 

@@ -269,6 +269,7 @@ package final class Intake: SpoolSink {
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
+        let asksConsent = settings.consent?.concerns(route.destinations) == true
         guard !settings.isCollecting || gate.mayRead(source.app) else { return 0 }
         // A tag may name destinations although the configuration names none for the app.
         let isTaken = isStored || (settings.isCollecting && rules != nil)
@@ -314,7 +315,10 @@ package final class Intake: SpoolSink {
                     continue
                 }
                 if verdict.startsSession {
-                    writeSessionStart(routeIndex, source, offset + Int64(start), at: now)
+                    writeSessionStart(
+                        routeIndex, source, offset + Int64(start), at: now,
+                        saying: settings.consent == nil
+                            ? nil : ConsentStatement(ofLine: UnsafeRawBufferPointer(pass.object)))
                 }
                 if let rules, !isStored || rules.engine.mayConcern(name: pass.name) {
                     guard applyRules(verdict, by: rules, routeIndex, source, offset + Int64(start), at: now)
@@ -329,6 +333,11 @@ package final class Intake: SpoolSink {
                 accepted?.insert(at: now)
                 schemas?.countAccepted()
                 chunks.countRead()
+                if asksConsent {
+                    putIfConsented(verdict, routeIndex, source, offset + Int64(start), at: now)
+                    if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
+                    continue
+                }
                 let isUrgent = verdict.priority == .critical && !isBackfill
                 let chunk = isUrgent ? critical : normal
                 if chunk.lines.count + size > limits.bytes, !chunk.isEmpty {
@@ -390,17 +399,33 @@ package final class Intake: SpoolSink {
 
     /// Writes the event of a session's start: one more event, read and accepted. It passes the rules, but
     /// cannot be offered again, so functions that were not asked before give null.
-    private func writeSessionStart(_ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp) {
+    ///
+    /// - Parameter statement: what the session's first event says about consent, which holds for its start.
+    private func writeSessionStart(
+        _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp,
+        saying statement: ConsentStatement? = nil
+    ) {
         scratch.removeAll()
         pass.writeSessionStart(into: &scratch)
         if let rules, !rules.isIdle {
             let fate = rules.apply(
                 to: scratch.bytes, app: source.app, file: source.path, priority: .normal, at: now,
                 largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
-            return put(fate, rules, now, place, source, offset, at: now)
+            return put(fate, rules, now, place, source, offset, at: now, saying: statement)
         }
         chunks.countRead()
-        put(scratch.bytes, place, .normal, source, offset, now, at: now)
+        put(scratch.bytes, place, .normal, source, offset, now, at: now, saying: statement)
+    }
+
+    /// Puts the event that was read into the chunk of the destinations that may get it by consent.
+    private func putIfConsented(
+        _ verdict: Verdict, _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp
+    ) {
+        scratch.removeAll(keepingCapacity: 1 << 20)
+        pass.write(into: &scratch)
+        put(
+            scratch.bytes, place, isBackfill ? .normal : verdict.priority, source, offset, verdict.eventTime,
+            at: now)
     }
 
     /// Whether the time of day can be trusted; the log reports changes. The queue asks separately: its events

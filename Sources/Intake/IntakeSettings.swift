@@ -1,4 +1,5 @@
 package import Events
+package import Model
 
 /// How lines become commits. Plain values that `Agent` makes of the configuration, and replaces by
 /// `configure`.
@@ -18,6 +19,8 @@ package struct IntakeSettings: Sendable, Equatable {
     package var countryDatabase: String?
     /// Schemas of events, beside those of containers' documents.
     package var schemas = SchemaRules()
+    /// Which events may go to which destinations by consent; nil: all to all.
+    package var consent: ConsentRules?
     /// Window in which repeated ids are discarded.
     package var repeats = RepeatSettings()
 

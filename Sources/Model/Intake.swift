@@ -24,6 +24,8 @@ public struct NewChunk: Sendable {
     public var otherBatches: [DestinationName]
     /// Deadlines that concern the events because of their app; nil if only general deadlines do.
     public var deadlines: DeadlineNames?
+    /// Number of the rules of consent by which its destinations were chosen; 0: by none.
+    package var consentRevision = 0
     /// Where the events were read, in order: decides who they belong to, and is recorded in the
     /// quarantine. Empty if unknown.
     public var origins: [EventOrigin] = []
@@ -237,13 +239,22 @@ public struct NotStored: Sendable, Equatable {
         /// A rule, disabled collection or the lack of a destination discarded them; the reason is a
         /// metric label.
         case discarded(reason: String)
+
+        /// There is no consent to what the destinations use events for.
+        package static let withheld = discarded(reason: withheldReason)
     }
+
+    /// The reason under which the ledger counts events that consent keeps from a destination.
+    public static let withheldReason = "withheld"
 
     package var priority: Priority
     /// Destinations that would have received them.
     public var destinations: [DestinationName]
     package var fate: Fate
     package var events: Int
+    /// Whether other destinations get these events: then they count as accepted with their chunk, and not
+    /// here a second time.
+    package var isStoredForOthers = false
 
     package init(priority: Priority, destinations: [DestinationName], fate: Fate, events: Int) {
         self.priority = priority

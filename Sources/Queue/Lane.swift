@@ -201,8 +201,8 @@ struct Figures {
     mutating func countDiscarded(_ events: Int, of lane: LaneKey, reason: String) {
         var key = DiscardKey(lane: lane, reason: reason)
         // Reasons include names of rules, which come from documents, version after version: without a
-        // bound the table would only grow.
-        if discards[key] == nil, discards.count >= Figures.mostReasons {
+        // bound the table would only grow. What consent withheld must stay apart from what rules discarded.
+        if discards[key] == nil, reason != NotStored.withheldReason, discards.count >= Figures.mostReasons {
             key = DiscardKey(lane: lane, reason: "other")
         }
         discards[key, default: 0] += events

@@ -66,6 +66,8 @@ public struct AppSettings: SettingsSection {
     package var build: String?
     /// Destinations of the app's events; nil for all with `by_default`.
     package var destinations: [String]?
+    /// Purposes for which its events need consent, or the word `all`; nil: none.
+    package var consent: [String]?
     /// Limits of this app's events.
     package var limits = LimitSettings()
 
@@ -215,6 +217,11 @@ public struct AppSettings: SettingsSection {
             .setting(
                 "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
                 "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
+            .setting(
+                "consent", \.consent, optional: ConsentSettings.needs,
+                "The purposes for which its events need consent, or all: where nobody gave it, they are withheld"
+                    + " from destinations with that purpose. By default they go there unless somebody refused.",
+                example: "\"all\""),
             .section("limits", \.limits, "Limits of its events.", sameKeysAs: "[limits]"),
             .section(
                 "journal", \.journal,

@@ -22,6 +22,8 @@ struct ChunkBuilder {
     private var table: RouteTable
     /// Number of routes of the configuration.
     private var configured = 0
+    /// Number of the rules of consent by which the events were judged.
+    private var consentRevision = 0
     /// Whether all lines are of one app: then chunks keep less memory while they are empty.
     private let isOfOneApp: Bool
     /// Compressors of all intakes on the loop; nil: this one makes its own.
@@ -53,6 +55,7 @@ struct ChunkBuilder {
 
     private mutating func use(_ settings: IntakeSettings) {
         table = settings.table
+        consentRevision = settings.consent?.revision ?? 0
         routes = settings.routes
         configured = routes.count
         shipped = [:]
@@ -85,7 +88,8 @@ struct ChunkBuilder {
     /// Closes a chunk and adds it to the next commit.
     mutating func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
         do throws(FrameError) {
-            let made = try chunk.close(for: route, isFull: isFull, with: compressors)
+            var made = try chunk.close(for: route, isFull: isFull, with: compressors)
+            made.consentRevision = consentRevision
             pendingBytes += made.frame.count
             pending.chunks.append(made)
         } catch {
@@ -178,16 +182,19 @@ struct ChunkBuilder {
     /// Counts events that are not stored, by what happened to them. The commit carries the counts, so that
     /// the ledger stays exact after a crash.
     mutating func count(
-        _ fate: NotStored.Fate, _ priority: Priority, to destinations: [DestinationName], events: Int = 1
+        _ fate: NotStored.Fate, _ priority: Priority, to destinations: [DestinationName], events: Int = 1,
+        isStoredForOthers: Bool = false
     ) {
         let place = pending.notStored.firstIndex {
             $0.fate == fate && $0.priority == priority && $0.destinations == destinations
+                && $0.isStoredForOthers == isStoredForOthers
         }
         if let place {
             pending.notStored[place].events += events
         } else {
-            pending.notStored.append(
-                NotStored(priority: priority, destinations: destinations, fate: fate, events: events))
+            var entry = NotStored(priority: priority, destinations: destinations, fate: fate, events: events)
+            entry.isStoredForOthers = isStoredForOthers
+            pending.notStored.append(entry)
         }
     }
 

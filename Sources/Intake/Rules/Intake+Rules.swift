@@ -68,7 +68,7 @@ extension Intake {
     func put(
         _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ place: Int,
         _ source: SpoolSource,
-        _ offset: Int64, at now: Timestamp
+        _ offset: Int64, at now: Timestamp, saying statement: ConsentStatement? = nil
     ) {
         if fate == .tooLarge { return keepMadeTooLarge(rules, source, offset) }
         chunks.countRead()
@@ -89,14 +89,34 @@ extension Intake {
         guard !route.destinations.isEmpty else {
             return chunks.count(.discarded(reason: "no_destination"), priority, to: route.destinations)
         }
-        put(rules.engine.line, place, priority, source, offset, eventTime, at: now)
+        put(rules.engine.line, place, priority, source, offset, eventTime, at: now, saying: statement)
     }
 
-    /// Puts a line into its chunk, and shows it to the audience.
+    /// Index of the route to the destinations that may get an event by consent; nil if none may. The others
+    /// are counted as withheld.
+    private func consentedPlace(
+        _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ app: String,
+        _ statement: ConsentStatement?
+    ) -> Int? {
+        let destinations = chunks.routes[place].destinations
+        guard let consent = settings.consent, consent.concerns(destinations) else { return place }
+        let withheld = consent.withheld(
+            from: destinations, saying: statement ?? ConsentStatement(ofLine: line), of: app)
+        guard !withheld.isEmpty else { return place }
+        let rest = destinations.filter { !withheld.contains($0) }
+        chunks.count(.withheld, priority, to: withheld, isStoredForOthers: !rest.isEmpty)
+        return rest.isEmpty ? nil : chunks.routeIndex(of: rest.map(\.text).sorted(), else: place)
+    }
+
+    /// Puts a line into its chunk, and shows it to the audience. Destinations to which consent does not let
+    /// it go are left out.
+    ///
+    /// - Parameter statement: what is said about consent; nil: what the line itself says.
     func put(
         _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ source: SpoolSource,
-        _ offset: Int64, _ eventTime: Timestamp, at now: Timestamp
+        _ offset: Int64, _ eventTime: Timestamp, at now: Timestamp, saying statement: ConsentStatement? = nil
     ) {
+        guard let place = consentedPlace(line, place, priority, source.app, statement) else { return }
         chunks.put(
             line, on: place, priority, from: source, at: offset, eventTime: isBackfill ? now : eventTime,
             acceptedAt: now

@@ -47,6 +47,9 @@ public struct DestinationSettings: Sendable, Equatable {
     /// Whether events without a rule are sent here; otherwise only what an app's settings or a tag
     /// direct here.
     package var byDefault = true
+    /// What the events are used for here. An event is sent only if there is consent to each purpose; nil:
+    /// consent is not asked.
+    package var purposes: [String]?
     /// Headers of each request, message or record; secret, because they often contain keys.
     package var headers: [String: Secret] = [:]
     package var token = SecretSetting()

@@ -152,7 +152,9 @@ extension Transaction {
 
     /// Counts events that were accepted and immediately expired or discarded.
     private mutating func count(_ entry: NotStored) throws(QueueError) {
-        state.figures.totals.intake.accepted += entry.events
+        if !entry.isStoredForOthers {
+            state.figures.totals.intake.accepted += entry.events
+        }
         for name in entry.destinations {
             let lane = try laneIndex(name, entry.priority)
             state.figures.lanes[lane].ledger.accepted += entry.events

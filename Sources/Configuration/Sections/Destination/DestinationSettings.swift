@@ -38,6 +38,11 @@ extension DestinationSettings: SettingsSection {
             "false: only what [apps.NAME] destinations or a container's tag sends here.",
             changesAnswers: false),
         .setting(
+            "purpose", \.purposes, optional: ConsentSettings.purposes,
+            "What events are used for here: an event goes here only if there is consent to each purpose"
+                + " ([apps.NAME] consent).",
+            example: "\"analytics\"", changesAnswers: false),
+        .setting(
             "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
             "Headers of every request, message (nats) or record (kafka). Events may fill them in: {app}, {member:team}. Their"
                 + " values are always masked when shown.",

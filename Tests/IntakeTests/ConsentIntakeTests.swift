@@ -1,0 +1,153 @@
+import EventLoops
+import Events
+import Logs
+import Model
+import Spool
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Intake
+
+/// A queue that keeps the commits.
+private final class CommitKeeper: CommitStore {
+    let commits = Mutex<[Commit]>([])
+
+    var storesNothing: Bool { false }
+
+    func store(_ commit: Commit) async throws -> StoreResult {
+        commits.withLock { $0.append(commit) }
+        return .stored(refused: 0)
+    }
+
+    func sync() async throws {}
+
+    func mustStay(_ file: [UInt8]) -> Bool { false }
+
+    /// Number of events that were stored, by their destinations.
+    var stored: [[DestinationName]: Int] {
+        commits.withLock { commits in
+            commits.flatMap(\.chunks).reduce(into: [:]) { $0[$1.destinations, default: 0] += $1.events }
+        }
+    }
+
+    /// What was not stored.
+    var notStored: [NotStored] { commits.withLock { $0.flatMap(\.notStored) } }
+}
+
+/// An intake on its loop, with the destinations `main`, without a purpose, and `stats`, for analytics.
+private actor ConsentIntake {
+    let loop: EventLoop
+    private let intake: Intake
+    private var settings: IntakeSettings
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(_ store: CommitKeeper, on loop: EventLoop, _ rules: ConsentRules, sessions: Bool = false) {
+        self.loop = loop
+        let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
+        let table = RouteTable(
+            destinations: ["main", "stats"].map {
+                RouteTable.Destination(name: $0, compression: .none, batches: limits)
+            }, standard: limits)
+        settings = IntakeSettings(
+            events: sessions ? EventOptions() : .withoutSessions,
+            routes: [table.route(to: ["main", "stats"])], routeOfApp: [:], table: table, cap: 10 << 20)
+        settings.consent = rules
+        intake = Intake(
+            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true },
+            on: loop, time: ManualTime(), log: Log(KeptLog()))
+    }
+
+    func take(_ lines: [String], of app: String = "shop") {
+        let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
+        let taken = bytes.withUnsafeBytes { raw in
+            intake.take(raw, from: SpoolSource(app: app, path: "a.jsonl", producer: [1]), at: 0)
+        }
+        #expect(taken == bytes.count)
+    }
+
+    func use(_ rules: ConsentRules?) {
+        settings.consent = rules
+        intake.configure(settings)
+    }
+
+    func commit() async throws { try await intake.commit(SpoolProgress()) }
+}
+
+@Suite("Consent at reading")
+struct ConsentIntakeTests {
+    private static let rules = ConsentRules(purposes: ["stats": ["analytics"]], needs: ["shop": .all])
+
+    @Test("an event goes where there is consent, and is counted as withheld elsewhere, once")
+    func routing() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        let intake = ConsentIntake(store, on: loop, ConsentIntakeTests.rules)
+        await intake.take([
+            #"{"name":"a"}"#, #"{"name":"b","consent":{"analytics":true}}"#,
+            #"{"name":"c","consent":{"analytics":false}}"#, #"{"name":"d"}"#,
+        ])
+        await intake.take([#"{"name":"e"}"#, #"{"name":"f","consent":false}"#], of: "web")
+        try await intake.commit()
+        #expect(store.stored == [["main"]: 4, ["main", "stats"]: 2])
+        #expect(store.notStored.map(\.fate) == [.withheld])
+        #expect(store.notStored.map(\.destinations) == [["stats"]])
+        #expect(store.notStored.map(\.events) == [4])
+        // They are accepted with their chunks, for the other destination.
+        #expect(store.notStored.map(\.isStoredForOthers) == [true])
+    }
+
+    @Test("an event that no destination may get is not stored, and counts as accepted here")
+    func nowhere() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        var rules = ConsentIntakeTests.rules
+        rules.purposes["main"] = ["support"]
+        let intake = ConsentIntake(store, on: loop, rules)
+        await intake.take([#"{"name":"a"}"#])
+        try await intake.commit()
+        #expect(store.stored.isEmpty)
+        #expect(store.notStored.map(\.destinations) == [["main", "stats"]])
+        #expect(store.notStored.map(\.isStoredForOthers) == [false])
+    }
+
+    @Test("the event of a session's start goes where the session's first event goes")
+    func sessionStart() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        let intake = ConsentIntake(store, on: loop, ConsentIntakeTests.rules, sessions: true)
+        await intake.take([#"{"name":"a","consent":{"analytics":true}}"#])
+        try await intake.commit()
+        #expect(store.stored == [["main", "stats"]: 2])
+        #expect(store.notStored.isEmpty)
+    }
+
+    @Test("a state that a command sets holds for the lines after it")
+    func states() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        var rules = ConsentIntakeTests.rules
+        let intake = ConsentIntake(store, on: loop, rules)
+        await intake.take([#"{"name":"a"}"#])
+        rules.states["shop", "analytics"] = true
+        await intake.use(rules)
+        await intake.take([#"{"name":"b"}"#])
+        rules.states["shop", "analytics"] = false
+        await intake.use(rules)
+        await intake.take([#"{"name":"c","consent":true}"#])
+        await intake.use(nil)
+        await intake.take([#"{"name":"d"}"#])
+        try await intake.commit()
+        #expect(store.stored == [["main"]: 2, ["main", "stats"]: 2])
+        #expect(store.notStored.map(\.events) == [2])
+    }
+}
