@@ -258,10 +258,8 @@ extension SettingsTests {
                 """
             let settings = try Settings.read([ConfigurationText(file: "t.toml", text: text)]).settings
             let host = HostFacts(settings, version: "1", log: Log(KeptLog()))
-            let events = settings.intakeSettings(
-                cap: 1 << 20, isCollecting: true, country: nil, consent: ConsentStates(), host: host
-            )
-            .events
+            let events = settings.intakeSettings(cap: 1 << 20, isCollecting: true, country: nil, host: host)
+                .events
             let all = events.defaults.limits
             #expect(all.eventNames == Limit(7, expected == .cut ? .refuse : expected))
             for limit in [all.nameLength, all.properties, all.propertyKeyLength, all.propertyValueLength] {

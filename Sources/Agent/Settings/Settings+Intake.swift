@@ -13,7 +13,8 @@ extension Settings {
     ///   - consent: what commands have set about consent.
     ///   - host: facts about the machine, for the members that are added to events.
     func intakeSettings(
-        cap: Int, isCollecting: Bool, country: CountryCode?, consent: ConsentStates, host: HostFacts
+        cap: Int, isCollecting: Bool, country: CountryCode?, consent: ConsentStates = ConsentStates(),
+        host: HostFacts
     ) -> IntakeSettings {
         var events = eventOptions(on: host.name)
         events.countryOverride = country
