@@ -254,3 +254,43 @@ extension Entry {
         }
     }
 }
+
+extension Entry where Owner: SettingsSection {
+    /// The row of a case's setting as a row of the whole.
+    ///
+    /// In a whole of another case the value is judged, reported as a mistake, and forgotten: it was meant for
+    /// another destination, or the type or format is wrong. A default that is written out does no harm, so
+    /// values are compared.
+    func inside<Whole>(_ place: SettingsCase<Whole, Owner>) -> Entry<Whole> {
+        var row = Entry<Whole>(
+            name: name, use: use.inside(DestinationUse(scope: place.scope)), describe: describe,
+            read: { [name, read, list] node, path, whole, context in
+                if var part = place.part(whole) {
+                    read(node, path, &part, &context)
+                    return place.put(part, &whole)
+                }
+                var part = Owner()
+                read(node, path, &part, &context)
+                for (setting, unset) in zip(list(part, .root), list(Owner(), .root))
+                where setting.value != unset.value {
+                    let rest = setting.path.dropFirst(name.count)
+                    context.complain(of: "\(path)\(rest)", "is for \(place.scope.text) only")
+                }
+            },
+            list: { [list] in list(place.part($0) ?? Owner(), $1) },
+            keep: { [keep] started, whole in
+                guard let old = place.part(started), var part = place.part(whole) else { return }
+                keep(old, &part)
+                place.put(part, &whole)
+            })
+        if let renamed {
+            row.renamed = { renamed(place.part($0) ?? Owner()) }
+        }
+        return row
+    }
+
+    /// The row of a section that only one case has: `[destination.s3]`.
+    static func section<Part>(_ name: String, of place: SettingsCase<Owner, Part>, _ why: String) -> Entry {
+        Entry<Part>.section(name, \.self, why).inside(place)
+    }
+}

@@ -66,6 +66,15 @@ struct Entry<Owner: Sendable>: Sendable {
         return row
     }
 
+    /// The same row, but another one reads the value if the owner is such that the key means another setting.
+    func unless(_ isOther: @escaping @Sendable (Owner) -> Bool, _ other: Entry) -> Entry {
+        var row = self
+        row.read = { [read] node, path, owner, context in
+            (isOther(owner) ? other.read : read)(node, path, &owner, &context)
+        }
+        return row
+    }
+
     /// This row as the row of an old key, which is read as before but no longer documented.
     ///
     /// - Parameter now: the new key's line for the owner's values; `check` prints it.
@@ -360,9 +369,21 @@ protocol SettingsSection: Sendable, Equatable {
     init()
     /// The rows, in the order of the shipped file.
     static var entries: [Entry<Self>] { get }
+    /// Keys that decide what the others are: read before them, in this order, wherever they are written.
+    static var decidingKeys: [String] { get }
 }
 
 extension SettingsSection {
+    /// Most sections are what they are.
+    static var decidingKeys: [String] { [] }
+
+    /// The members of a section in the order in which they are read.
+    private static func ordered(_ members: [TOMLNode.Member]) -> [TOMLNode.Member] {
+        guard !decidingKeys.isEmpty else { return members }
+        return decidingKeys.flatMap { key in members.filter { $0.key == key } }
+            + members.filter { !decidingKeys.contains($0.key) }
+    }
+
     /// The description of this section.
     static func described(
         _ name: String, _ kind: SectionDescription.Kind, _ why: String,
@@ -384,10 +405,11 @@ extension SettingsSection {
 
     /// Reads the members of a table. An unknown key is a problem, with the nearest known key.
     mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
-        guard case .table(let members) = node.value else {
+        guard case .table(let written) = node.value else {
             context.add(.wrongType, "\(path) must be a section, not \(node.kind)", at: node.position)
             return
         }
+        let members = Self.ordered(written)
         let rows = Self.entries
         var old: [(row: Int, member: Int)] = []
         for (index, member) in members.enumerated() where member.key != TOMLText.unreadableSection {

@@ -109,11 +109,10 @@ extension ReadContext {
             checkRequestTemplates(of: destination, path: path)
             checkFormat(of: destination, path: path)
             checkBatchSize(destination.own.batchSize, of: settings, path: path)
-            if destination.kind == .nats {
-                destination.checkNATS(path: path, &self)
-            }
-            if destination.kind == .kafka {
-                destination.checkKafka(path: path, &self)
+            switch destination.reach {
+            case .nats(let nats): destination.check(nats, path: path, &self)
+            case .kafka(let kafka): destination.check(kafka, path: path, &self)
+            case .http, .s3, .syslog, .file, .stdout: break
             }
             for mistake in destination.syslogMistakes {
                 complain(of: "\(path).\(mistake.setting)", mistake.what, severity: mistake.severity)
@@ -141,9 +140,7 @@ extension ReadContext {
                     of: "\(path).token", "begins with Bearer, which the agent adds itself", severity: .warning
                 )
             }
-            // The formats of App Center and GA4 send their token in other places than this header.
-            if destination.token.source != nil, destination.tokenIn == .header,
-                ![.appCenter, .ga4].contains(destination.format),
+            if destination.token.source != nil, destination.reach.sendsTokenInAuthorization,
                 destination.headers.contains(where: { $0.key.lowercased() == "authorization" })
             {
                 complain(of: path, "has token and a header Authorization; keep one", at: "headers")
@@ -230,10 +227,17 @@ extension ReadContext {
 
     /// Checks that a login by OAuth2 or AWS is complete, and is the only one.
     private mutating func checkProof(of destination: DestinationSettings, path: String) {
-        let sections = [
-            ("oauth2", destination.oauth2 != OAuth2Settings(), destination.oauth2.missing),
-            ("aws", destination.aws != AWSSettings(), destination.aws.missing),
-        ].filter(\.1)
+        let signing: (name: String, aws: AWSSettings)? =
+            switch destination.reach {
+            case .http(let http): ("aws", http.aws)
+            case .s3(let s3): ("s3", s3.aws)
+            case .nats, .kafka, .syslog, .file, .stdout: nil
+            }
+        var sections = [("oauth2", destination.oauth2 != OAuth2Settings(), destination.oauth2.missing)]
+        if case .http(let http) = destination.reach {
+            sections.append(("aws", http.aws != AWSSettings(), http.aws.missing))
+        }
+        sections.removeAll { !$0.1 }
         for (name, _, missing) in sections where !missing.isEmpty {
             // Found here, because an incomplete login fails only with the first request.
             let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
@@ -243,8 +247,7 @@ extension ReadContext {
             complain(
                 of: "\(path).oauth2.\(key)", "is not for grant \(destination.oauth2.grant.rawValue)")
         }
-        for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
-        where aws.externalID != nil && aws.assumeRole == nil {
+        if let (name, aws) = signing, aws.externalID != nil, aws.assumeRole == nil {
             complain(
                 of: path, "has \(name).assume_role with an external_id but no role", .missing,
                 at: "\(name).assume_role")
@@ -305,12 +308,12 @@ extension ReadContext {
 
     /// Finds what receivers of a format are known to refuse.
     private mutating func checkFormat(of destination: DestinationSettings, path: String) {
-        guard destination.kind == .http else { return }
-        let format = "format \(destination.format.rawValue)"
+        guard case .http(let http) = destination.reach else { return }
+        let format = "format \(http.format.name.rawValue)"
         let hasHeader = { (name: String) in destination.headers.contains { $0.key.lowercased() == name } }
         // Each case is one that a receiver of the format refuses for every request, or a path that is almost
         // certainly wrong.
-        switch destination.format {
+        switch http.format.name {
         case .splunkHEC
         where destination.token.source == nil && destination.user == nil && !hasHeader("authorization"):
             complain(of: path, "has no token; \(format) accepts nothing without one", .missing)
@@ -331,7 +334,7 @@ extension ReadContext {
                     severity: .warning)
             }
             // The longest name that the template can become, as far as it is fixed.
-            guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else {
+            guard let index = http.format.index, let mistake = elasticsearchIndexMistake(index.longest) else {
                 break
             }
             complain(of: "\(path).elasticsearch.index", mistake, .outOfRange)
@@ -449,6 +452,15 @@ extension ReadContext {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
         }
+    }
+}
+
+extension DestinationSettings.Reach {
+    /// Whether a token is sent in the header Authorization. The formats of App Center and GA4 have other
+    /// places for it.
+    fileprivate var sendsTokenInAuthorization: Bool {
+        guard case .http(let http) = self else { return true }
+        return http.tokenIn == .header && ![.appCenter, .ga4].contains(http.format.name)
     }
 }
 

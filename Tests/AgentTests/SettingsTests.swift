@@ -43,7 +43,6 @@ struct SettingsTests {
         var settings = Settings()
         var destination = DestinationSettings()
         destination.name = "bus"
-        destination.kind = .nats
         destination.url = EndpointURL("tls://192.0.2.7:4222")
         destination.nats.subject = "events"
         destination.nats.servers = ["tls://192.0.2.8:4222", "nats://localhost"].compactMap { EndpointURL($0) }
@@ -61,7 +60,6 @@ struct SettingsTests {
         #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 9])]])
         var kafka = DestinationSettings()
         kafka.name = "log"
-        kafka.kind = .kafka
         kafka.kafka.brokers = ["192.0.2.7:9092", "localhost:9092"]
         settings.destinations = [kafka]
         #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .local]])
@@ -73,7 +71,6 @@ struct SettingsTests {
         var settings = Settings()
         var bus = DestinationSettings()
         bus.name = "bus"
-        bus.kind = .nats
         bus.url = EndpointURL("tls://192.0.2.7:4222")
         bus.nats.subject = "events"
         settings.destinations = [bus]
@@ -83,7 +80,6 @@ struct SettingsTests {
         #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 7])]])
         var log = DestinationSettings()
         log.name = "log"
-        log.kind = .kafka
         log.kafka.brokers = ["192.0.2.7:9092", "kafka.example.com:9092"]
         settings.destinations = [log]
         #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .name]])
@@ -103,14 +99,27 @@ struct SettingsTests {
             settings.destinations = [destination]
             return try #require(try settings.deliveryOptions().destinations.first).fingerprint
         }
+        func format<Settings>(
+            _ make: @escaping (Settings) -> FormatSettings, _ standard: Settings,
+            _ change: @escaping (inout Settings) -> Void
+        ) -> (before: FormatSettings, after: FormatSettings) {
+            var changed = standard
+            change(&changed)
+            return (make(standard), make(changed))
+        }
+        for (old, new) in [
+            format(FormatSettings.loki, LokiSettings()) { $0.labels = ["job": "other"] },
+            format(FormatSettings.ga4, GA4Settings()) { $0.measurementID = "G-2" },
+            format(FormatSettings.otlp, OTLPSettings()) { $0.encoding = .json },
+            format(FormatSettings.splunkHEC, SplunkSettings()) { $0.indexerAcknowledgement = true },
+        ] {
+            #expect(try fingerprint { $0.http.format = old } != fingerprint { $0.http.format = new })
+        }
         let before = try fingerprint { _ in }
         #expect(before.utf8.count == 64)
         for change: (inout DestinationSettings) -> Void in [
-            { $0.loki.labels = ["job": "other"] }, { $0.ga4.measurementID = "G-2" },
-            { $0.otlp.encoding = .json },
-            { $0.splunk.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" },
-            { $0.tokenScheme = "Other" },
-            { $0.outcomes = ["404": .retry] }, { $0.token.inline = Secret("hidden-token") },
+            { $0.http.batchIDParameter = "token" }, { $0.http.tokenScheme = "Other" },
+            { $0.http.outcomes = ["404": .retry] }, { $0.token.inline = Secret("hidden-token") },
         ] {
             let after = try fingerprint(change)
             #expect(after != before && !after.contains("hidden"))

@@ -73,13 +73,21 @@ struct DestinationTests {
         "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
     ]
 
-    private func destination(_ path: String, _ value: JSONValue) throws -> DestinationSettings {
+    /// A destination of the type and format that have the setting, with the setting if there is a value.
+    private func destination(_ path: String, _ value: JSONValue? = nil) throws -> DestinationSettings {
+        var settings = DestinationSettings()
+        let setting = settings.effective(in: .root).first { $0.path == path }
+        switch try #require(setting, "\(path)").use.scope {
+        case .types(let kinds): settings.reach = .init(kinds[0])
+        case .formats(let formats): settings.http.format = FormatSettings(formats[0])
+        case .all, .servers, .requests: break
+        }
+        guard let value else { return settings }
         var node = try #require(TOMLNode(value))
         for key in path.split(separator: ".").reversed() {
             node = TOMLNode(
                 value: .table([.init(key: String(key), keyPosition: nil, node: node)]), position: nil)
         }
-        var settings = DestinationSettings()
         var context = ReadContext()
         settings.read(node, path: "destination", context: &context)
         let problems = context.problems.filter { $0.code != .retired }
@@ -90,8 +98,8 @@ struct DestinationTests {
     @Test("each setting of a destination changes its fingerprint, or is declared irrelevant to answers")
     func everySettingCounts() throws {
         let clear: ([UInt8]) -> String = { String(decoding: $0, as: UTF8.self) }
-        let standard = DestinationSettings()
-        for setting in standard.effective(in: .root) {
+        for setting in DestinationSettings().effective(in: .root) {
+            let standard = try destination(setting.path)
             let value = try #require(
                 DestinationTests.values[setting.path], "\(setting.path): add a value to this test")
             let changed = try destination(setting.path, value)
@@ -167,22 +175,24 @@ struct DestinationTests {
     func missing() {
         var settings = DestinationSettings()
         #expect(settings.missing == ["url"])
-        settings.format = .ga4
+        settings.http.format = .ga4(GA4Settings())
         #expect(settings.missing == ["ga4.measurement_id", "url"])
         settings.url = EndpointURL("https://example.com/x")
-        settings.ga4.measurementID = "G-1"
+        var ga4 = GA4Settings()
+        ga4.measurementID = "G-1"
+        settings.http.format = .ga4(ga4)
         #expect(settings.missing == [])
-        settings.kind = .kafka
+        settings.reach = .init(.kafka)
         #expect(settings.missing == ["kafka.brokers", "kafka.topic"])
         settings.kafka.brokers = ["kafka-1:9093", "kafka-2:9093"]
         settings.kafka.topic = "events"
         #expect(settings.missing == [])
         #expect(settings.address?.host == "kafka-1" && settings.address?.port == 9093)
-        settings.kind = .nats
+        settings.reach = .init(.nats)
         #expect(settings.missing == ["nats.subject"])
         settings.nats.subject = "events.web"
         #expect(settings.missing == [])
-        settings.kind = .s3
+        settings.reach = .init(.s3)
         #expect(
             settings.missing == ["s3.bucket", "s3.region", "s3.access_key_id", "s3.secret_access_key"])
         settings.s3.bucket = "events"
@@ -191,9 +201,9 @@ struct DestinationTests {
         #expect(settings.missing == [])
         settings.url = nil
         #expect(settings.address?.text == "https://s3.eu-central-1.amazonaws.com")
-        settings.kind = .file
+        settings.reach = .init(.file)
         #expect(settings.missing == ["path"])
-        settings.kind = .stdout
+        settings.reach = .stdout
         #expect(settings.missing == [])
     }
 }

@@ -144,7 +144,7 @@ struct SettingsTests {
         #expect(settings.destinations[0].compression == .zstd)
         #expect(settings.destinations[0].token.source == .credential("main-token"))
         #expect(settings.destinations[0].headers["X-Scope"]?.revealed == "shop")
-        #expect(settings.destinations[0].outcomes == ["404": .retry, "5xx": .hold])
+        #expect(settings.destinations[0].http.outcomes == ["404": .retry, "5xx": .hold])
         #expect(settings.destinations[0].tls.minimumVersion == .tls13)
         #expect(settings.destinations[1].byDefault == false)
         #expect(settings.deadlines[0].time == .seconds(4 * 3600))

@@ -23,7 +23,8 @@ struct AWSTests {
         var environment = environment
         environment["AWS_ENDPOINT_URL_STS"] = server.url
         return try S3Output(
-            "archive", options, installID: "6e0dfba6", on: bench.loop, log: Log(bench.log),
+            "archive", options, options.settings.s3, installID: "6e0dfba6", on: bench.loop,
+            log: Log(bench.log),
             environment: { environment[$0] })
     }
 
@@ -131,7 +132,7 @@ struct AWSTests {
         func output(_ secret: String) throws -> HTTPOutput {
             var options = HTTPOptions(url: "\(server.url)/es/_bulk?pipeline=events")
             options.settings.compression = compression
-            options.settings.aws = AWSTests.settings(secret)
+            options.settings.http.aws = AWSTests.settings(secret)
             return try HTTPOutput(
                 "search", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log),
                 time: ManualTime())

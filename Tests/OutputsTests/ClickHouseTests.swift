@@ -62,7 +62,7 @@ struct ClickHouseTests {
         ) throws -> HTTPOutput {
             try bench.output(to: "http://127.0.0.1:\(server.port)/?query=\(insert)") {
                 $0.logIn("me", .inline(Secret(password)))
-                $0.batchIDParameter = "insert_deduplication_token"
+                $0.http.batchIDParameter = "insert_deduplication_token"
                 change(&$0)
             }
         }

@@ -19,7 +19,7 @@ struct NginxTests {
             $0.store = .file(file, sync: false)
         }
         let nginx = try await Nginx(bench, locations: "location / { proxy_pass \(receiver.url); }")
-        let output = try bench.output(to: "\(nginx.url)/in") { $0.httpVersion = http2 ? .http2 : .http1 }
+        let output = try bench.output(to: "\(nginx.url)/in") { $0.http.version = http2 ? .http2 : .http1 }
         #expect(await output.send(try Sample.batch(20_000)) == .acknowledged)
         #expect(text(of: file) == String(decoding: Sample.lines(0..<20_000), as: UTF8.self))
         #expect(receiver.stats.answers == [200: 1])
@@ -32,7 +32,7 @@ struct NginxTests {
         let receiver = try bench.receiver { $0.identity = nil }
         let nginx = try await Nginx(bench, locations: "location / { proxy_pass \(receiver.url); }")
         let output = try bench.output(to: "\(nginx.url)/in") {
-            $0.httpVersion = http2 ? .http2 : .http1
+            $0.http.version = http2 ? .http2 : .http1
             $0.requestTimeout = .seconds(2)
         }
         #expect(await output.send(try Sample.batch(5)) == .acknowledged)
@@ -57,7 +57,7 @@ struct NginxTests {
                 """)
         func send(_ path: String) async throws -> Outcome {
             let output = try bench.output(to: "\(nginx.url)/\(path)") {
-                $0.httpVersion = http2 ? .http2 : .http1
+                $0.http.version = http2 ? .http2 : .http1
                 $0.compression = .none
                 $0.requestTimeout = .seconds(60)
             }
@@ -153,7 +153,7 @@ struct RequestTests {
         }
         defer { peer.stop() }
         let output = try bench.output(to: "\(peer.url)?query=INSERT") {
-            $0.batchIDParameter = "insert_deduplication_token"
+            $0.http.batchIDParameter = "insert_deduplication_token"
             $0.headers = ["content-type": "text/plain", "X-Empty": "", "X-Scope-OrgID": "shop"].mapValues {
                 Secret($0)
             }

@@ -84,7 +84,7 @@ struct RepeatTests {
         let seen = Seen()
         let peer = try HTTP2Peer.start(bench, seen, second: end)
         defer { peer.stop() }
-        let output = try bench.output(to: peer.url) { $0.httpVersion = .http2 }
+        let output = try bench.output(to: peer.url) { $0.http.version = .http2 }
         #expect(await output.send(try Sample.batch(5, number: 1)) == .acknowledged)
         let failure = retried(await output.send(try Sample.batch(5, number: 2)))
         #expect(failure?.leavesOpen == true && seen.all.count == 2, "\(failure as Any) \(seen.all)")

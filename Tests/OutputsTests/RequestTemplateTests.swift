@@ -129,12 +129,11 @@ struct RequestTemplateTests {
         let settings = body
         func output(_ path: String) throws -> HTTPOutput {
             try bench.output(to: peer.url + path, format: TemplateEncoder(settings)) {
-                $0.format = .template
-                $0.body = settings
+                $0.http.format = .template(settings)
                 $0.compression = .none
                 $0.headers = ["x-ms-blob-type": Secret("BlockBlob")]
                 $0.token.file = file
-                $0.tokenIn = .query
+                $0.http.tokenIn = .query
             }
         }
         let plain = try output("events/{batch_id}.jsonl")
@@ -245,7 +244,7 @@ struct RequestTemplateTests {
         defer { peer.stop() }
         let output = try bench.output(to: peer.url) {
             $0.token = SecretSetting(.inline(Secret("sesame-sesame")))
-            $0.accept.body = "accepted"
+            $0.http.accept.body = "accepted"
         }
         let sent = await output.sendShowingAnswers(batch())
         #expect(retried(sent.outcome)?.message.contains("lacks the text of accept.body") == true)

@@ -127,7 +127,7 @@ struct SecretTests {
         #expect(
             try options.credential(secret, in: .header("App-Secret")) == .header("App-Secret: open sesame"))
         #expect(try options.credential(secret, in: .argument("key")) == .argument("key=open%20sesame"))
-        options.settings.tokenScheme = "ApiKey"
+        options.settings.http.tokenScheme = "ApiKey"
         #expect(try options.credential(secret, in: bearer) == .header("Authorization: ApiKey open sesame"))
         #expect(throws: OutputError.self) { try options.credential(Secret("a\r\nb"), in: bearer) }
     }

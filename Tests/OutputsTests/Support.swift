@@ -61,7 +61,6 @@ extension DestinationSettings {
     /// A subject `events.web` at some servers.
     init(nats servers: [String]) {
         self.init()
-        kind = .nats
         nats.subject = "events.web"
         url = servers.first.flatMap { EndpointURL($0) }
         nats.servers = servers.dropFirst().compactMap { EndpointURL($0) }
@@ -70,7 +69,6 @@ extension DestinationSettings {
     /// A topic `events` at some brokers.
     init(kafka brokers: [String], tls: Bool = true) {
         self.init()
-        kind = .kafka
         kafka.topic = "events"
         kafka.brokers = brokers
         kafka.tls = tls
@@ -81,6 +79,14 @@ extension DestinationSettings {
         self.user = user
         password = SecretSetting(source)
     }
+}
+
+extension KafkaOptions {
+    init(_ settings: DestinationSettings) { self.init(settings, settings.kafka) }
+}
+
+extension NATSOptions {
+    init(_ settings: DestinationSettings) { self.init(settings, settings.nats) }
 }
 
 extension SecretSetting {

@@ -19,26 +19,28 @@ extension DestinationSettings {
     ) throws -> any MeasuredOutput {
         let name = DestinationName(name)
         let options = HTTPOptions(self, userAgent: "spoolship/\(version)")
-        switch kind {
-        case .http:
-            let encoder = try encoder(installID: installID, hostName: hostName, version: version, log: log)
+        switch reach {
+        case .http(let http):
+            let encoder = try encoder(
+                http, installID: installID, hostName: hostName, version: version, log: log)
             return try HTTPOutput(
                 name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
-        case .s3:
+        case .s3(let s3):
             // The id distinguishes the objects of two machines that write to one bucket.
             guard let installID else {
                 throw AgentError(.configuration, "destination \(name) needs an install id")
             }
-            return try S3Output(name, options, installID: installID, on: loop, log: log)
-        case .nats:
-            return try NATSOutput(name, self, version: version, on: loop, log: log)
-        case .kafka:
+            return try S3Output(name, options, s3, installID: installID, on: loop, log: log)
+        case .nats(let nats):
+            return try NATSOutput(name, NATSOptions(self, nats), version: version, on: loop, log: log)
+        case .kafka(let kafka):
             // The library makes its threads, and reads certificates, on the thread that calls it.
-            return try KafkaOutput(name, KafkaOptions(self), on: try writingLoop(), log: log)
-        case .syslog:
-            return try SyslogOutput(name, self, hostName: hostName, on: loop, log: log, time: time)
-        case .file:
-            return try FileOutput(path: path ?? "", on: try writingLoop())
+            return try KafkaOutput(name, KafkaOptions(self, kafka), on: try writingLoop(), log: log)
+        case .syslog(let syslog):
+            return try SyslogOutput(
+                name, self, syslog, hostName: hostName, on: loop, log: log, time: time)
+        case .file(let file):
+            return try FileOutput(path: file.path ?? "", on: try writingLoop())
         case .stdout:
             return try StandardOutput(timeout: requestTimeout, on: try writingLoop())
         }

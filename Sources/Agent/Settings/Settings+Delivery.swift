@@ -36,7 +36,7 @@ extension Settings {
                 options.requestsPerSecond = destination.rateLimit > 0 ? destination.rateLimit : nil
                 // GA4 limits the events of a request, so a batch makes several requests, which the rate limit
                 // must count.
-                let isBounded = destination.kind == .http && destination.format == .ga4
+                let isBounded = destination.format == .ga4
                 options.eventsPerRequest = isBounded ? GA4Encoder.eventsInRequest : nil
                 options.recognisesRepeats = destination.recognisesRepeats
                 options.deadlines = views.filter { $0.0.applies(to: destination.name) }.map(\.1)
@@ -126,10 +126,10 @@ extension DeadlineSettings {
 extension DestinationSettings {
     /// True if it also connects to servers that its servers name.
     fileprivate var learnsOfServers: Bool {
-        switch kind {
+        switch reach {
         case .kafka: true
-        case .nats: nats.followCluster && proxy == nil
-        default: false
+        case .nats(let nats): nats.followCluster && proxy == nil
+        case .http, .s3, .syslog, .file, .stdout: false
         }
     }
 
@@ -138,11 +138,11 @@ extension DestinationSettings {
     /// With several parallel batches of its own a destination wants speed instead.
     fileprivate var order: DestinationOptions.Order {
         guard own.parallelBatches ?? 1 == 1 else { return .free }
-        return switch kind {
-        case .kafka: kafka.key == "none" ? .free : .promised
+        return switch reach {
+        case .kafka(let kafka): kafka.key == "none" ? .free : .promised
         case .syslog: .promised
-        case .http where format == .loki: .kept
-        default: .free
+        case .http: format == .loki ? .kept : .free
+        case .s3, .nats, .file, .stdout: .free
         }
     }
 }
@@ -151,10 +151,14 @@ extension DestinationSettings {
     /// True if the receiver can recognise a repeated batch: by the batch's id, the events' ids, or equal
     /// times and lines.
     fileprivate var recognisesRepeats: Bool {
-        guard kind == .http else { return kind != .kafka && kind != .syslog }
-        return switch format {
-        case .otlp, .splunkHEC, .ga4, .appCenter: false
-        case .ndjson, .json, .elasticsearch, .loki, .template: true
+        switch reach {
+        case .http(let http):
+            switch http.format {
+            case .otlp, .splunkHEC, .ga4, .appCenter: false
+            case .ndjson, .json, .elasticsearch, .loki, .template: true
+            }
+        case .kafka, .syslog: false
+        case .s3, .nats, .file, .stdout: true
         }
     }
 }

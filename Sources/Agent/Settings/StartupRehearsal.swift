@@ -177,10 +177,11 @@ public struct StartupRehearsal: Sendable {
             }
             do {
                 return try ask(destination) { await $0.probe() }?.message
-            } catch let error as OutputError where destination.kind == .s3 && error.code == .unreadable {
+            } catch let error as OutputError where error.code == .unreadable {
+                guard case .s3(let s3) = destination.reach else { throw error }
                 // A systemd credential exists for the service only, so `check` cannot sign: try the
                 // connection alone.
-                return try HTTPHandshake.attempt(try http.ofBucket())?.message
+                return try HTTPHandshake.attempt(try http.ofBucket(s3))?.message
             }
         } catch {
             return "\(error)"
@@ -229,15 +230,16 @@ public struct StartupRehearsal: Sendable {
     /// - Returns: the message, and whether the server would refuse every batch; nil if there is nothing to
     ///   report.
     public func complaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
-        switch destination.kind {
-        case .http where destination.format == .ndjson: return tableComplaint(of: destination)
+        switch destination.reach {
+        case .http(let http) where http.format == .ndjson:
+            return tableComplaint(of: destination, http.batchIDParameter)
         case .nats:
             do {
                 return try ask(destination) { await ($0 as? NATSOutput)?.streamComplaint() }
             } catch {
                 return ("its stream cannot be checked: \(error)", false)
             }
-        case .http where destination.format == .elasticsearch && destination.isByEvent:
+        case .http(let http) where http.format.name == .elasticsearch && destination.isByEvent:
             return ("events fill in its index: write access to each cannot be checked", false)
         case .kafka where destination.isByEvent:
             return (
@@ -250,8 +252,12 @@ public struct StartupRehearsal: Sendable {
 
     /// Whether inserts are asynchronous, which would make the batch's id useless; nil if the server does not
     /// tell.
-    private func insertsAsynchronously(_ destination: DestinationSettings) throws -> Bool? {
-        guard destination.batchIDParameter == "insert_deduplication_token" else { return false }
+    ///
+    /// - Parameter parameter: the query parameter that carries the batch's id.
+    private func insertsAsynchronously(
+        _ destination: DestinationSettings, _ parameter: String?
+    ) throws -> Bool? {
+        guard parameter == "insert_deduplication_token" else { return false }
         return try ask(destination) { output in
             guard let output = output as? HTTPOutput else { return false }
             return await output.insertsAsynchronously()
@@ -259,14 +265,16 @@ public struct StartupRehearsal: Sendable {
     }
 
     /// Compares the table's columns with the members that each event has.
-    private func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
+    private func tableComplaint(
+        of destination: DestinationSettings, _ parameter: String?
+    ) -> (message: String, isRefused: Bool)? {
         let members =
             ["name", "timestamp", "app", "observed_at", "id"]
             + (settings.session.mode == .off ? [] : ["session_id"])
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
-            let isAsynchronous = try insertsAsynchronously(destination)
+            let isAsynchronous = try insertsAsynchronously(destination, parameter)
             if isAsynchronous == true {
                 return (
                     "inserts are asynchronous and ignore the token: repeats would be stored twice; add"
@@ -299,8 +307,8 @@ public struct StartupRehearsal: Sendable {
     /// Why the output of a destination cannot be made; with `countsFiles` also because of its files.
     private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
-            if destination.kind == .kafka {
-                let options = KafkaOptions(destination)
+            if case .kafka(let kafka) = destination.reach {
+                let options = KafkaOptions(destination, kafka)
                 try KafkaOutput.rehearse(DestinationName(destination.name), options, log: Log(NoLog()))
                 return nil
             }

@@ -1,48 +1,36 @@
 /// `[[destination]]`: where events go.
 ///
-/// The meaning and bounds of each setting are in Configuration/Sections/Destination, from which the
-/// documentation is generated. Members that do not apply to a kind or format are ignored.
+/// `reach` says what the destination is, with the settings that only such a destination has; the other
+/// properties are for all types, or for several of them. The meaning and bounds of each setting are in
+/// Configuration/Sections/Destination, from which the documentation is generated.
 public struct DestinationSettings: Sendable, Equatable {
-    /// How a destination is reached.
+    /// The types, by their names in the configuration.
     package enum Kind: String, Sendable, CaseIterable { case http, s3, nats, kafka, syslog, file, stdout }
 
-    /// The format that an HTTP receiver reads.
-    package enum Format: String, Sendable, CaseIterable {
-        case ndjson
-        /// One JSON array.
-        case json
-        /// `_bulk` of Elasticsearch, OpenSearch, Quickwit and ZincSearch.
-        case elasticsearch
-        case loki
-        case otlp
-        case splunkHEC = "splunk_hec"
-        /// Google Analytics 4, Measurement Protocol.
-        case ga4
-        case appCenter = "app_center"
-        /// The body that `[destination.body]` describes.
-        case template
-    }
-
-    /// The version of HTTP. 1.1 costs less if there is one request at a time.
-    package enum HTTPVersion: String, Sendable, CaseIterable {
-        case http1 = "1.1"
-        case http2 = "2"
-    }
-
-    /// Where a token goes.
-    package enum TokenIn: String, Sendable, CaseIterable {
-        /// Where the format's receivers expect it: usually in the Authorization header.
-        case header
-        /// It is arguments of the address, as a SAS token of Azure is.
-        case query
+    /// What a destination is. A type that is added here gets its row in Configuration's table, and its output
+    /// in `Agent`; the compiler names every other place that has to know it.
+    package enum Reach: Sendable, Equatable {
+        /// A receiver of requests over HTTP, in one of several formats.
+        case http(HTTPSettings)
+        /// A bucket, one object a batch.
+        case s3(S3Settings)
+        /// A subject of JetStream.
+        case nats(NATSSettings)
+        case kafka(KafkaSettings)
+        /// A receiver of RFC 5424 over TLS or TCP.
+        case syslog(SyslogSettings)
+        /// A file to which lines are appended.
+        case file(FileSettings)
+        /// The agent's standard output.
+        case stdout
     }
 
     package var name = ""
-    package var kind = Kind.http
+    /// How it is reached.
+    package var reach = Reach.http(HTTPSettings())
     package var url: EndpointURL?
     /// Whether unencrypted connections to other machines are allowed.
     package var allowPlainHTTP = false
-    package var format = Format.ndjson
     package var compression = Compression.gzip
     /// Whether events without a rule are sent here; otherwise only what an app's settings or a tag
     /// direct here.
@@ -53,23 +41,12 @@ public struct DestinationSettings: Sendable, Equatable {
     /// Headers of each request, message or record; secret, because they often contain keys.
     package var headers: [String: Secret] = [:]
     package var token = SecretSetting()
-    /// The word before the token in the Authorization header; nil for the format's.
-    package var tokenScheme: String?
-    package var tokenIn = TokenIn.header
     package var user: String?
     package var password = SecretSetting()
     package var oauth2 = OAuth2Settings()
-    package var aws = AWSSettings()
     package var tls = TLSOptions()
-    package var s3 = S3Settings()
-    package var nats = NATSSettings()
-    package var kafka = KafkaSettings()
-    package var syslog = SyslogSettings()
-    package var body = BodySettings()
-    package var accept = AcceptSettings()
     /// The proxy; nil for that of the environment.
     package var proxy: EndpointURL?
-    package var httpVersion = HTTPVersion.http1
     /// Time to connect, including name resolution and TLS.
     package var connectTimeout = Duration.seconds(10)
     /// Time for a request, including connecting and the answer.
@@ -80,34 +57,44 @@ public struct DestinationSettings: Sendable, Equatable {
     package var rateLimit = 0.0
     /// What the destination sets for itself of `[dispatch]` and `[queue]`.
     public var own = OwnSettings()
-    /// Answers with another meaning than the default, by status (`404`) or class (`4xx`).
-    package var outcomes: [String: AnswerMeaning] = [:]
-    /// Query parameter that carries the batch's id, for receivers that remove repetitions by it.
-    package var batchIDParameter: String?
-    package var contentType: String?
-    package var elasticsearch = ElasticsearchSettings()
-    package var loki = LokiSettings()
-    package var otlp = OTLPSettings()
-    package var splunk = SplunkSettings()
-    package var ga4 = GA4Settings()
     /// Number of values that templates may have for an app; others become `other`. Each value is a
     /// stream, index or object for the receiver, so hostile events could overload it.
     package var templateValues = 100
-    /// The file to append to, for kind `file`.
+
+    package init() {}
+}
+
+/// The only setting of a destination of type `file`.
+public struct FileSettings: Sendable, Equatable {
+    /// The file to append to.
     package var path: String?
 
     package init() {}
 }
 
 extension DestinationSettings {
-    /// The index, for the formats that have one.
-    package var index: Template? { format == .splunkHEC ? splunk.index : elasticsearch.index }
+    /// The type's name.
+    package var kind: Kind { reach.kind }
+
+    /// The name of the format; nil for other types than `http`.
+    package var format: HTTPSettings.Format? {
+        if case .http(let http) = reach { http.format.name } else { nil }
+    }
+
+    /// The file that is written; nil for other types than `file`.
+    package var path: String? { if case .file(let file) = reach { file.path } else { nil } }
 
     /// Whether the events of one batch may go to different indexes, subjects, topics or objects.
     package var isByEvent: Bool {
-        [index, nats.subject, kafka.topic, s3.key].contains {
-            $0?.fields.contains(where: \.isOfEvent) == true
-        }
+        let template: Template? =
+            switch reach {
+            case .http(let http): http.format.index
+            case .s3(let s3): s3.key
+            case .nats(let nats): nats.subject
+            case .kafka(let kafka): kafka.topic
+            case .syslog, .file, .stdout: nil
+            }
+        return template?.fields.contains(where: \.isOfEvent) == true
     }
 
     /// All secrets of a destination except its headers, by their setting; a source is nil if the secret
@@ -121,28 +108,31 @@ extension DestinationSettings {
 
     /// The same as they are set, by the names of their settings.
     package var secretSettings: [(name: String, setting: SecretSetting)] {
-        [
+        let ofAll = [
             ("token", token), ("password", password), ("oauth2.client_secret", oauth2.secret),
             ("oauth2.private_key", oauth2.privateKey),
-            ("aws.secret_access_key", aws.secret), ("s3.secret_access_key", s3.aws.secret),
-            ("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials),
         ]
+        return switch reach {
+        case .http(let http): ofAll + [("aws.secret_access_key", http.aws.secret)]
+        case .s3(let s3): ofAll + [("s3.secret_access_key", s3.aws.secret)]
+        case .nats(let nats): ofAll + [("nats.nkey", nats.nkey), ("nats.credentials", nats.credentials)]
+        case .kafka, .syslog, .file, .stdout: ofAll
+        }
     }
 
     /// Required keys that are not set. Empty for a configuration that was read without errors.
     public var missing: [String] {
+        let address = ("url", url == nil)
         let wanted: [(key: String, isMissing: Bool)] =
-            switch kind {
-            case .http:
-                [
-                    ("ga4.measurement_id", format == .ga4 && ga4.measurementID == nil),
-                    ("body.event", format == .template && body.event == nil), ("url", url == nil),
-                ]
-            case .s3: [("s3.bucket", s3.bucket.isEmpty)] + s3.aws.missing.map { ("s3.\($0)", true) }
-            case .nats: [("nats.subject", nats.subject.isEmpty), ("url", url == nil)]
-            case .kafka: [("kafka.brokers", kafka.brokers.isEmpty), ("kafka.topic", kafka.topic.isEmpty)]
-            case .syslog: [("url", url == nil)]
-            case .file: [("path", path == nil)]
+            switch reach {
+            case .http(let http): http.format.missing + [address]
+            case .s3(let s3):
+                [("s3.bucket", s3.bucket.isEmpty)] + s3.aws.missing.map { ("s3.\($0)", true) }
+            case .nats(let nats): [("nats.subject", nats.subject.isEmpty), address]
+            case .kafka(let kafka):
+                [("kafka.brokers", kafka.brokers.isEmpty), ("kafka.topic", kafka.topic.isEmpty)]
+            case .syslog: [address]
+            case .file(let file): [("path", file.path == nil)]
             case .stdout: []
             }
         return wanted.filter(\.isMissing).map(\.key)
@@ -158,11 +148,41 @@ extension DestinationSettings {
     /// Addresses of the destination's servers, the first one first; empty for files. Reaching one of
     /// them is enough.
     public var addresses: [EndpointURL] {
-        switch kind {
-        case .s3: [url ?? EndpointURL("https://s3.\(s3.aws.region).amazonaws.com")].compactMap { $0 }
-        case .nats: url.map { [$0] + nats.servers } ?? []
-        case .kafka: kafka.addresses
+        switch reach {
+        case .s3(let s3):
+            [url ?? EndpointURL("https://s3.\(s3.aws.region).amazonaws.com")].compactMap { $0 }
+        case .nats(let nats): url.map { [$0] + nats.servers } ?? []
+        case .kafka(let kafka): kafka.addresses
         case .http, .syslog, .file, .stdout: url.map { [$0] } ?? []
+        }
+    }
+}
+
+extension DestinationSettings.Reach {
+    /// A destination of a type, with the defaults of its settings.
+    package init(_ kind: DestinationSettings.Kind) {
+        self =
+            switch kind {
+            case .http: .http(HTTPSettings())
+            case .s3: .s3(S3Settings())
+            case .nats: .nats(NATSSettings())
+            case .kafka: .kafka(KafkaSettings())
+            case .syslog: .syslog(SyslogSettings())
+            case .file: .file(FileSettings())
+            case .stdout: .stdout
+            }
+    }
+
+    /// The type's name.
+    package var kind: DestinationSettings.Kind {
+        switch self {
+        case .http: .http
+        case .s3: .s3
+        case .nats: .nats
+        case .kafka: .kafka
+        case .syslog: .syslog
+        case .file: .file
+        case .stdout: .stdout
         }
     }
 }

@@ -1,3 +1,64 @@
+/// The format that an HTTP receiver reads, with the settings that only this format has.
+package enum FormatSettings: Sendable, Equatable {
+    case ndjson, json
+    case elasticsearch(ElasticsearchSettings)
+    case loki(LokiSettings)
+    case otlp(OTLPSettings)
+    case splunkHEC(SplunkSettings)
+    case ga4(GA4Settings)
+    case appCenter
+    case template(BodySettings)
+
+    /// A format with the defaults of its settings.
+    package init(_ name: HTTPSettings.Format) {
+        self =
+            switch name {
+            case .ndjson: .ndjson
+            case .json: .json
+            case .elasticsearch: .elasticsearch(ElasticsearchSettings())
+            case .loki: .loki(LokiSettings())
+            case .otlp: .otlp(OTLPSettings())
+            case .splunkHEC: .splunkHEC(SplunkSettings())
+            case .ga4: .ga4(GA4Settings())
+            case .appCenter: .appCenter
+            case .template: .template(BodySettings())
+            }
+    }
+
+    /// The format's name.
+    package var name: HTTPSettings.Format {
+        switch self {
+        case .ndjson: .ndjson
+        case .json: .json
+        case .elasticsearch: .elasticsearch
+        case .loki: .loki
+        case .otlp: .otlp
+        case .splunkHEC: .splunkHEC
+        case .ga4: .ga4
+        case .appCenter: .appCenter
+        case .template: .template
+        }
+    }
+
+    /// The index, for the formats that have one.
+    package var index: Template? {
+        switch self {
+        case .elasticsearch(let settings): settings.index
+        case .splunkHEC(let settings): settings.index
+        case .ndjson, .json, .loki, .otlp, .ga4, .appCenter, .template: nil
+        }
+    }
+
+    /// Required keys of the format, and whether they are not set.
+    var missing: [(key: String, isMissing: Bool)] {
+        switch self {
+        case .ga4(let settings): [("ga4.measurement_id", settings.measurementID == nil)]
+        case .template(let body): [("body.event", body.event == nil)]
+        case .ndjson, .json, .elasticsearch, .loki, .otlp, .splunkHEC, .appCenter: []
+        }
+    }
+}
+
 /// `[destination.elasticsearch]`.
 public struct ElasticsearchSettings: Sendable, Equatable {
     /// The index; nil if the address names it.

@@ -16,29 +16,30 @@ extension DestinationSettings {
     /// The encoder of the destination's format.
     ///
     /// - Parameters:
+    ///   - http: what only a destination over HTTP has.
     ///   - installID: id of this installation, for formats that send it.
     ///   - hostName: this machine's name as events give it; nil if they do not.
     ///   - version: the agent's version, for OTLP.
     ///   - log: where templates report values beyond their bound.
     /// - Throws: `OutputError` with code `invalidSetting` if the format needs an install id and it is nil.
     package func encoder(
-        installID: String?, hostName: String?, version: String, log: Log? = nil
+        _ http: HTTPSettings, installID: String?, hostName: String?, version: String, log: Log? = nil
     ) throws(OutputError) -> any BatchEncoder {
         let scope = templateScope(installID: installID, log: log)
-        switch format {
+        switch http.format {
         case .ndjson: return NDJSONEncoder()
         case .json: return JSONArrayEncoder()
-        case .elasticsearch:
+        case .elasticsearch(let elasticsearch):
             return ElasticsearchEncoder(index: elasticsearch.index, ecs: elasticsearch.ecs, scope)
-        case .loki:
+        case .loki(let loki):
             return LokiEncoder(
                 labels: loki.labels, host: hostName, structuredMetadata: loki.structuredMetadata, scope)
-        case .splunkHEC:
+        case .splunkHEC(let splunk):
             return SplunkEncoder(
                 splunk, channel: splunk.indexerAcknowledgement ? installID : nil, host: hostName, scope)
-        case .otlp: return OTLPEncoder(otlp.encoding, version: version, host: hostName)
-        case .ga4: return GA4Encoder(measurementID: ga4.measurementID ?? "")
-        case .template: return TemplateEncoder(body, host: hostName)
+        case .otlp(let otlp): return OTLPEncoder(otlp.encoding, version: version, host: hostName)
+        case .ga4(let ga4): return GA4Encoder(measurementID: ga4.measurementID ?? "")
+        case .template(let body): return TemplateEncoder(body, host: hostName)
         case .appCenter:
             guard let installID else {
                 throw OutputError(.invalidSetting, "format app_center needs an install id")

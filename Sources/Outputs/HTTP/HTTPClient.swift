@@ -235,7 +235,7 @@ actor HTTPClient: LoopActor {
         var running: Int32 = 0
         curl_multi_socket_action(multi, socket, mask, &running)
         finishTransfers()
-        if settings.options.settings.httpVersion == .http2 {
+        if settings.options.http.version == .http2 {
             endEarlyAnswers()
         }
         arm()

@@ -89,7 +89,7 @@ extension HTTPOptions {
         case nil, .password, .token: nil
         case .oauth2: try OAuth2Client(settings.oauth2, self, on: loop)
         case .aws:
-            try AWSSigner(settings.aws, service: settings.aws.service, installID: installID, self, on: loop)
+            try AWSSigner(http.aws, service: http.aws.service, installID: installID, self, on: loop)
         }
     }
 
@@ -108,11 +108,11 @@ extension HTTPOptions {
         case (nil, _), (.oauth2, _), (.aws, _): return nil
         case (.password(let user, _), _):
             return .header("Authorization: Basic \(Base64.encode(Array("\(user):\(secret.revealed)".utf8)))")
-        case (.token, _) where settings.tokenIn == .query:
+        case (.token, _) where http.tokenIn == .query:
             let name = "the token for \(HTTPAddress(url)?.host ?? "")"
             return .argument(try HTTPOptions.arguments(secret, name))
         case (.token, .authorization(let usual)):
-            let word = settings.tokenScheme ?? usual
+            let word = http.tokenScheme ?? usual
             return .header("Authorization: \(word.isEmpty ? "" : "\(word) ")\(secret.revealed)")
         case (.token, .header(let name)):
             return .header("\(name): \(secret.revealed)")
@@ -140,7 +140,7 @@ extension HTTPOptions {
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
         let headers = settings.sortedHeaders.filter { !Template.hasPlaceholders($0.value) }
         var own =
-            [("Content-Type", settings.contentType ?? format.traits.contentType)] + format.traits.headers
+            [("Content-Type", http.contentType ?? format.traits.contentType)] + format.traits.headers
         own.removeAll { own in settings.sortedHeaders.contains { $0.name.lowercased() == own.0.lowercased() }
         }
         // `Expect:` without a value removes libcurl's own `Expect: 100-continue`, which costs a round trip.
@@ -181,7 +181,9 @@ extension DestinationSettings {
 
     /// The login of these settings; nil for none. A configuration that passed its checks has at most one.
     var login: Login? {
-        if !aws.region.isEmpty { return .aws(aws.credentials == .key ? aws.secret.source : nil) }
+        if case .http(let http) = reach, !http.aws.region.isEmpty {
+            return .aws(http.aws.credentials == .key ? http.aws.secret.source : nil)
+        }
         if oauth2.tokenURL != nil, let source = oauth2.proof { return .oauth2(source) }
         if let user, let source = password.source { return .password(user: user, source) }
         return token.source.map { .token($0) }

@@ -18,6 +18,9 @@ package struct HTTPOptions: Sendable, Equatable {
 
     package init(url: String) { settings.url = EndpointURL(url) }
 
+    /// How requests and answers differ from the usual; not at all for types without such settings, as `s3`.
+    var http: HTTPSettings { if case .http(let http) = settings.reach { http } else { HTTPSettings() } }
+
     /// Where requests go; empty if no address is set.
     var url: String { settings.url?.text ?? "" }
 }

@@ -67,7 +67,7 @@ package actor HTTPOutput: MeasuredOutput {
         encoder = format
         piecewise = format as? any PiecewiseEncoder
         reader = AnswerReader(
-            table: AnswerTable(options.settings.outcomes), encoder: format, accepted: options.settings.accept)
+            table: AnswerTable(options.http.outcomes), encoder: format, accepted: options.http.accept)
         builder = try BodyBuilder(format, options.settings.compression)
         let files = try FollowedFiles(
             name, options.settings.tls, secret: options.settings.login?.secret,
@@ -205,7 +205,7 @@ package actor HTTPOutput: MeasuredOutput {
             let body = try BodyBuilder(other, options.settings.compression).body(of: batch)
             return try await send(
                 body, of: batch, to: place, key: "\(key)-late",
-                AnswerReader(table: reader.table, encoder: other, accepted: options.settings.accept))
+                AnswerReader(table: reader.table, encoder: other, accepted: options.http.accept))
         }
         return await judge(result, of: request, to: target, reader, of: batch)
     }
@@ -234,7 +234,10 @@ package actor HTTPOutput: MeasuredOutput {
             headers.append(line)
         }
         measures.sentBytes += body.count
-        let isPut = options.settings.format == .template && options.settings.body.method == .put
+        var isPut = false
+        if case .template(let body) = options.http.format {
+            isPut = body.method == .put
+        }
         return HTTPRequest(
             method: isPut ? .put : .post, url: address(target.url, for: key), headers: headers, body: body,
             answerLimit: encoder.traits.answerLimit(events: batch.header.events))
@@ -283,7 +286,7 @@ package actor HTTPOutput: MeasuredOutput {
         if case .argument(let argument) = credential {
             arguments.append(argument)
         }
-        if let name = options.settings.batchIDParameter {
+        if let name = options.http.batchIDParameter {
             arguments.append("\(name)=\(key)")
         }
         return HTTPAddress.adding(arguments, to: url)

@@ -86,7 +86,7 @@ enum TransferFailure {
     private static func unanswered(_ transfer: Transfer, _ options: HTTPOptions) -> Failure {
         let host = HTTPAddress(transfer.url)?.host ?? "the destination"
         let hint =
-            options.settings.httpVersion == .http2
+            options.http.version == .http2
             ? "; if this happens to each batch, the server may require http_version = \"1.1\"" : ""
         return Failure(
             kind: .connection,

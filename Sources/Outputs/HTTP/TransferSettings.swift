@@ -33,7 +33,7 @@ struct TransferSettings: Sendable, Equatable {
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(
             CURLOPT_HTTP_VERSION,
-            Int(options.settings.httpVersion == .http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+            Int(options.http.version == .http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TCP_KEEPALIVE, 1)
         // Headers may contain secrets: they are for the destination, not for the proxy's CONNECT.
         set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))

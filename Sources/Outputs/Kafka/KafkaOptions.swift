@@ -4,17 +4,22 @@ package import Model
 /// How batches become records of a Kafka topic: the destination's settings, and times without a setting.
 package struct KafkaOptions: Sendable, Equatable {
     package var settings: DestinationSettings
+    /// What only a destination of type `kafka` has.
+    package var kafka: KafkaSettings
     /// How long a producer without records is kept; default 5 s. As long as it exists, it wakes the process
     /// several times a second.
     package var idleTime = Duration.seconds(5)
     /// How long the library may try all addresses of all brokers after it has lost them; default 3 s.
     package var searchTime = Duration.seconds(3)
 
-    package init(_ settings: DestinationSettings) { self.settings = settings }
+    package init(_ settings: DestinationSettings, _ kafka: KafkaSettings) {
+        self.settings = settings
+        self.kafka = kafka
+    }
 
     /// Whether connections may lead to this machine only: without TLS, a broker elsewhere would get events
     /// in clear text.
-    var staysHere: Bool { !settings.kafka.tls && !settings.allowPlainHTTP }
+    var staysHere: Bool { !kafka.tls && !settings.allowPlainHTTP }
 
     /// The source of access tokens; nil for other logins.
     ///
@@ -36,10 +41,10 @@ package struct KafkaOptions: Sendable, Equatable {
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
-        for broker in settings.kafka.brokers where NATSAddress(authority: broker, usualPort: 9092) == nil {
+        for broker in kafka.brokers where NATSAddress(authority: broker, usualPort: 9092) == nil {
             throw OutputError(.invalidSetting, "\(broker) is not a broker of the form host:9092")
         }
-        for name in settings.kafka.options.keys.sorted() {
+        for name in kafka.options.keys.sorted() {
             if let reason = KafkaOptions.refusal(ofProperty: name) {
                 throw OutputError(.invalidSetting, reason)
             }

@@ -46,7 +46,7 @@ package actor KafkaOutput: MeasuredOutput {
         let files = try KafkaOutput.rehearse(name, options, log: log, at: time.bootTime)
         self.files = files
         let scope = options.settings.templateScope(log: log, time: time)
-        topics = EventTemplates([options.settings.kafka.topic], scope)
+        topics = EventTemplates([options.kafka.topic], scope)
         headers = try HeaderTemplates(options.settings, scope)
         firstCertificates = files.certificates
         measures.certificates = files.certificates
@@ -100,7 +100,7 @@ package actor KafkaOutput: MeasuredOutput {
     /// A record for each event. The topic is nil if it is the same for all events.
     private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {
         let lines = try builder.lines(of: batch)
-        let (key, topic) = (options.settings.kafka.key, options.settings.kafka.topic)
+        let (key, topic) = (options.kafka.key, options.kafka.topic)
         let events = try EventView.all(lines)
         let filled = topic.fields.isEmpty ? nil : try topics.fill(for: batch.header) { events }
         let headers = try headers.filled(for: batch.header, events)

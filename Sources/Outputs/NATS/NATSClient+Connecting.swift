@@ -68,8 +68,8 @@ extension NATSClient {
         await withCheckedContinuation { continuation in
             link.opening = continuation
             let id = link.id
-            link.openingTimer = after(settings.connectTimeout) { $0.giveUpOpening(id) }
-            if settings.nats.tlsFirst {
+            link.openingTimer = after(options.settings.connectTimeout) { $0.giveUpOpening(id) }
+            if options.nats.tlsFirst {
                 beginTLS(link)
             }
             flush(link)
@@ -156,7 +156,7 @@ extension NATSClient {
                 "what \(link.address.host) announces cannot be read: is it a NATS server?")
         }
         link.info = info
-        if settings.nats.followCluster {
+        if options.nats.followCluster {
             servers.learn(info.otherServers, from: link.address, isEncrypted: link.isEncrypted)
         }
         if info.isLeaving, link.phase == .ready {
@@ -167,7 +167,8 @@ extension NATSClient {
             return hold(link, "it does not support headers: NATS 2.2 or newer is required")
         }
         let address = link.address
-        let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !settings.allowPlainHTTP
+        let wantsTLS =
+            address.isTLS || info.requiresTLS || !address.isLoopback && !options.settings.allowPlainHTTP
         guard wantsTLS, !link.isEncrypted else { return introduce(link) }
         guard info.requiresTLS || info.offersTLS else {
             return hold(link, "it offers no TLS, and the agent sends nothing without it")
@@ -189,7 +190,7 @@ extension NATSClient {
     /// Starts TLS on a connection.
     private func beginTLS(_ link: NATSLink) {
         do throws(OutputError) {
-            link.begin(try TLSSession(access.tls, settings.tls, host: link.address.verifiedName))
+            link.begin(try TLSSession(access.tls, options.settings.tls, host: link.address.verifiedName))
             goOnWithTLS(link)
         } catch {
             fail(link, error.failure.outcome)
@@ -206,7 +207,7 @@ extension NATSClient {
             fail(link, .retry(failure))
         case .done:
             serverExpiry = link.peerExpiry
-            if settings.nats.tlsFirst, link.info == nil {
+            if options.nats.tlsFirst, link.info == nil {
                 link.phase = .greeting
             } else {
                 introduce(link)

@@ -13,7 +13,7 @@ actor NATSClient: LoopActor {
     static let window = 512
 
     nonisolated let loop: EventLoop
-    let settings: DestinationSettings
+    let options: NATSOptions
     /// The agent's version, sent in `CONNECT`.
     let version: String
     let time: any TimeSource
@@ -61,20 +61,20 @@ actor NATSClient: LoopActor {
 
     /// - Throws: `OutputError` with code `library` if there is no memory.
     init(
-        _ settings: DestinationSettings, _ servers: [NATSAddress], version: String, tls: TLSMaterial.Contents,
+        _ options: NATSOptions, _ servers: [NATSAddress], version: String, tls: TLSMaterial.Contents,
         identity: NATSIdentity, on loop: EventLoop, time: any TimeSource
     ) throws(OutputError) {
-        self.settings = settings
+        self.options = options
         self.version = version
         access = Access(tls: tls, identity: identity)
         self.loop = loop
         self.time = time
         http = try HTTPClient(
-            on: loop, settings: TransferSettings(options: settings.bareConnection, tls: .init()))
+            on: loop, settings: TransferSettings(options: options.settings.bareConnection, tls: .init()))
         let random = KernelRandom()
         self.servers = NATSServers(servers, draw: random.next())
         inbox =
-            "\(settings.nats.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
+            "\(options.nats.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
     }
 
     /// Uses other certificates and credentials: messages under way are finished on the old connection, new
@@ -99,7 +99,7 @@ actor NATSClient: LoopActor {
     private func begin(_ ticket: NATSTicket) {
         tickets[ticket.id] = ticket
         let id = ticket.id
-        ticket.timer = after(settings.requestTimeout) { $0.timeOut(id) }
+        ticket.timer = after(options.settings.requestTimeout) { $0.timeOut(id) }
         if let link = usableLink() {
             start(ticket, over: link)
         } else {
@@ -111,7 +111,7 @@ actor NATSClient: LoopActor {
     /// The current connection, if it may be used for new messages; otherwise retires it.
     private func usableLink() -> NATSLink? {
         guard let link = current, link.isOpen else { return nil }
-        let isOld = time.bootTime - link.openedAt >= settings.maxConnectionAge
+        let isOld = time.bootTime - link.openedAt >= options.settings.maxConnectionAge
         guard !isOld, link.generation == access.generation, !link.isLeaving else {
             retire(link)
             return nil
@@ -190,7 +190,7 @@ actor NATSClient: LoopActor {
         } else {
             let outcome = NATSAnswer.outcome(
                 headers: headers, payload: payload, wireBytes: message.size,
-                subject: settings.nats.subject.text)
+                subject: options.nats.subject.text)
             if outcome == .acknowledged, JSONSlice(payload[...])?["duplicate"]?.boolean == true {
                 ticket.repeats.append(index)
             }

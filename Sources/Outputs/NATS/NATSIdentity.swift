@@ -14,19 +14,19 @@ enum NATSIdentity: Sendable {
     /// A user's JWT, with the key that it names.
     case credentials(jwt: Secret, NKey)
 
-    /// - Parameter secret: content of the source that `natsSecret` names.
+    /// - Parameter secret: content of the source that `NATSOptions.secret` names.
     /// - Throws: `OutputError` with code `invalidSetting` if the content is not what it should be.
-    init(_ settings: DestinationSettings, _ secret: Secret?) throws(OutputError) {
+    init(_ options: NATSOptions, _ secret: Secret?) throws(OutputError) {
         guard let secret else {
             self = .none
             return
         }
-        if settings.nats.credentials.source != nil {
+        if options.nats.credentials.source != nil {
             let (jwt, seed) = try NATSIdentity.parts(of: secret)
             self = .credentials(jwt: jwt, try NKey(seed: seed))
-        } else if settings.nats.nkey.source != nil {
+        } else if options.nats.nkey.source != nil {
             self = .nkey(try NKey(seed: secret))
-        } else if case .password(let user, _) = settings.login {
+        } else if case .password(let user, _) = options.settings.login {
             self = .user(user, secret)
         } else {
             self = .token(secret)

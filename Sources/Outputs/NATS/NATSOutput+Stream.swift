@@ -14,7 +14,7 @@ extension NATSOutput {
     /// - Returns: what a person should know, and whether messages would not be acknowledged; nil if all is
     ///   well.
     package func streamComplaint() async -> (message: String, isRefused: Bool)? {
-        let subject = settings.nats.subject.pattern
+        let subject = options.nats.subject.pattern
         let question = JSONValue.object([.init("subject", .string(subject))]).description
         guard let answer = await ask("STREAM.NAMES", question) else {
             return (
@@ -26,7 +26,7 @@ extension NATSOutput {
         guard let stream = streams.first else {
             return ("no stream takes \(subject): create one; until then nothing is acknowledged", true)
         }
-        if let wanted = settings.nats.stream, wanted != stream {
+        if let wanted = options.nats.stream, wanted != stream {
             return ("the stream \(stream) takes \(subject), but nats.stream is \(wanted)", true)
         }
         guard let config = await ask("STREAM.INFO.\(stream)", "")?["config"] else {
@@ -41,10 +41,10 @@ extension NATSOutput {
         }
         if config["sealed"]?.boolean == true { return ("the stream \(stream) is sealed", true) }
         let window = Duration.nanoseconds(config["duplicate_window"]?.integer ?? 0)
-        guard window < settings.nats.duplicateWindow else { return nil }
+        guard window < options.nats.duplicateWindow else { return nil }
         return (
             "the stream \(stream) recognises repeats for \(window.components.seconds) s only, but nats.duplicate_window says "
-                + "\(settings.nats.duplicateWindow.components.seconds) s", false
+                + "\(options.nats.duplicateWindow.components.seconds) s", false
         )
     }
 

@@ -14,7 +14,7 @@ package actor NATSOutput: MeasuredOutput {
     package nonisolated let followsFiles: Bool
 
     package nonisolated let loop: EventLoop
-    let settings: DestinationSettings
+    let options: NATSOptions
     private let name: DestinationName
     private let log: Log
     private let time: any TimeSource
@@ -47,34 +47,34 @@ package actor NATSOutput: MeasuredOutput {
     ///
     /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
-        _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop,
-        log: Log,
-        time: any TimeSource = SystemTime()
+        _ name: DestinationName, _ options: NATSOptions, version: String = "", on loop: EventLoop,
+        log: Log, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        self.settings = settings
+        let settings = options.settings
+        self.options = options
         self.name = name
         self.loop = loop
         self.log = log
         self.time = time
         builder = try BodyBuilder(
-            NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
-        let servers = try settings.natsServers()
+            NDJSONEncoder(), options.nats.message == .batch ? settings.compression : .none)
+        let servers = try options.servers()
         let files = try FollowedFiles(
-            name, settings.tls, secret: settings.natsSecret,
-            hasLines: settings.nats.credentials.source != nil,
+            name, settings.tls, secret: options.secret,
+            hasLines: options.nats.credentials.source != nil,
             log: log,
             at: time.bootTime)
         self.files = files
         firstCertificates = files.certificates
         measures.certificates = files.certificates
-        let identity = try NATSIdentity(settings, files.secret)
+        let identity = try NATSIdentity(options, files.secret)
         self.identity = identity
         followsFiles = files.areAny
         client = try NATSClient(
-            settings, servers, version: version, tls: files.tls, identity: identity, on: loop, time: time)
+            options, servers, version: version, tls: files.tls, identity: identity, on: loop, time: time)
         started = time.wallTime
         let scope = settings.templateScope(log: log, time: time)
-        subjects = EventTemplates([settings.nats.subject], scope)
+        subjects = EventTemplates([options.nats.subject], scope)
         headers = try HeaderTemplates(settings, scope)
         try NATSOutput.check(settings.sortedHeaders)
     }
@@ -99,7 +99,7 @@ package actor NATSOutput: MeasuredOutput {
         let messages: [NATSMessage]
         var parts: [BatchPart]?
         do throws(OutputError) {
-            switch settings.nats.message {
+            switch options.nats.message {
             case .batch:
                 let all = try self.parts(of: batch)
                 messages = try all.map { part throws(OutputError) in
@@ -173,7 +173,7 @@ package actor NATSOutput: MeasuredOutput {
         let words = (["\(header.id)", part.text] + own.map(\.value)).joined(separator: "/")
         let id = isPart ? NATSOutput.messageID(words) : "\(header.id)"
         var lines = headerLines(
-            id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression, own)
+            id: id, type: NDJSONEncoder.usualContentType, compression: options.settings.compression, own)
         lines.append(contentsOf: "X-Spoolship-Events: \(header.events)\r\n\r\n".utf8)
         return NATSMessage(subject: part.text, headers: lines, payload: try builder.body(of: part.batch))
     }
@@ -197,7 +197,7 @@ package actor NATSOutput: MeasuredOutput {
     /// The header block, without the blank line that ends it.
     private func headerLines(id: String, type: String, compression: Compression, _ own: Headers) -> [UInt8] {
         var lines = "NATS/1.0\r\nNats-Msg-Id: \(id)\r\n"
-        if let stream = settings.nats.stream {
+        if let stream = options.nats.stream {
             lines += "Nats-Expected-Stream: \(stream)\r\n"
         }
         lines += "Content-Type: \(type)\r\n"
@@ -219,12 +219,12 @@ package actor NATSOutput: MeasuredOutput {
     private func warnOfRepeats(_ header: BatchHeader) {
         let now = time.bootTime
         if let sent = uncertain[header.id] {
-            guard now - sent > settings.nats.duplicateWindow else { return }
+            guard now - sent > options.nats.duplicateWindow else { return }
         } else {
             // The batch's id contains the time at which the batch was formed, right before it was first
             // sent.
             let formed = Timestamp(milliseconds: Int64(clamping: header.id.high >> 16))
-            guard formed < started, time.wallTime - formed > settings.nats.duplicateWindow else { return }
+            guard formed < started, time.wallTime - formed > options.nats.duplicateWindow else { return }
         }
         log.warning(
             "a batch is sent again after the duplicate window: the stream may have it twice",
@@ -254,7 +254,7 @@ package actor NATSOutput: MeasuredOutput {
     @discardableResult package func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) {
             secret throws(OutputError) in
-            identity = try NATSIdentity(settings, secret)
+            identity = try NATSIdentity(options, secret)
         }
         if changes.areAny {
             await client.use(files.tls, identity)

@@ -1,15 +1,14 @@
 internal import EventLoops
-internal import Model
+package import Model
 
 extension HTTPOptions {
-    /// The same options for the bucket of the settings: the address becomes the bucket's, with a slash at
-    /// the end, to which keys are appended.
+    /// The same options for the bucket that these settings name: the address becomes the bucket's, with a
+    /// slash at the end, to which keys are appended.
     ///
     /// The bucket is a part of the host name, or of the path with `path_style`, which many stores other
     /// than Amazon's need.
     /// - Throws: `OutputError` with code `invalidSetting`.
-    package func ofBucket() throws(OutputError) -> HTTPOptions {
-        let s3 = settings.s3
+    package func ofBucket(_ s3: S3Settings) throws(OutputError) -> HTTPOptions {
         let text = settings.url?.text ?? "https://s3.\(s3.aws.region).amazonaws.com"
         guard let address = HTTPAddress(text), address.scheme == "https" || address.scheme == "http",
             address.query == nil, !address.hasCredentials

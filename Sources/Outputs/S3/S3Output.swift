@@ -17,6 +17,7 @@ package actor S3Output: MeasuredOutput {
     package nonisolated let loop: EventLoop
     /// The bucket's address and the settings.
     private let options: HTTPOptions
+    private let s3: S3Settings
     /// Template of the object's key, without the ending.
     private let key: EventTemplates
     package nonisolated var templates: EventTemplates? { key }
@@ -38,21 +39,23 @@ package actor S3Output: MeasuredOutput {
     ///   - environment: reads a variable of the environment, nil if unset or empty; by default the agent's.
     /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
-        _ name: DestinationName, _ options: HTTPOptions, installID: String, on loop: EventLoop, log: Log,
+        _ name: DestinationName, _ options: HTTPOptions, _ s3: S3Settings, installID: String,
+        on loop: EventLoop, log: Log,
         environment: ((String) -> String?)? = nil, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        let options = try options.ofBucket()
+        let options = try options.ofBucket(s3)
         let settings = options.settings
         key = EventTemplates(
-            [settings.s3.key], settings.templateScope(installID: installID, log: log, time: time))
+            [s3.key], settings.templateScope(installID: installID, log: log, time: time))
         try options.check()
         self.name = name
         self.log = log
         self.options = options
+        self.s3 = s3
         self.loop = loop
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), settings.compression)
-        let aws = settings.s3.aws
+        let aws = s3.aws
         let signer = try AWSSigner(
             aws, service: "s3", installID: installID, options, on: loop,
             environment: environment ?? AWSSigner.variable)
@@ -231,8 +234,8 @@ package actor S3Output: MeasuredOutput {
         _ body: [UInt8], _ compression: Compression, to url: String, isReplacing: Bool = false
     ) async -> (result: HTTPResult, outcome: Outcome) {
         let checksum = SHA256.bytes(body)
-        var headers = options.settings.objectHeaders(compression)
-        if options.settings.s3.ifNoneMatch, !isReplacing {
+        var headers = s3.objectHeaders(compression)
+        if s3.ifNoneMatch, !isReplacing {
             headers.append("If-None-Match: *")
         }
         // S3 stores the checksum, and requires one for Object Lock. The hash was already computed for
@@ -260,7 +263,7 @@ package actor S3Output: MeasuredOutput {
     }
 }
 
-extension DestinationSettings {
+extension S3Settings {
     /// The headers that are the same for all objects; all of them are signed.
     fileprivate func objectHeaders(_ compression: Compression) -> [String] {
         // No `Expect:` line, for the reason in `HTTPOptions.staticHeaders`: libcurl's own `Expect:
@@ -269,10 +272,10 @@ extension DestinationSettings {
         if compression != .none {
             lines.append("Content-Encoding: \(compression.name)")
         }
-        if let storageClass = s3.storageClass {
+        if let storageClass {
             lines.append("x-amz-storage-class: \(storageClass)")
         }
-        if let encryption = s3.serverSideEncryption {
+        if let encryption = serverSideEncryption {
             lines.append("x-amz-server-side-encryption: \(encryption.rawValue)")
         }
         return lines

@@ -30,12 +30,12 @@ package actor SyslogOutput: MeasuredOutput {
     /// - Parameter hostName: this machine's name, for events that name none.
     /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
-        _ name: DestinationName, _ settings: DestinationSettings, hostName: String?, on loop: EventLoop,
-        log: Log, time: any TimeSource = SystemTime()
+        _ name: DestinationName, _ settings: DestinationSettings, _ syslog: SyslogSettings,
+        hostName: String?, on loop: EventLoop, log: Log, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
         self.loop = loop
         self.time = time
-        encoder = SyslogEncoder(settings.syslog, host: hostName)
+        encoder = SyslogEncoder(syslog, host: hostName)
         builder = try BodyBuilder(NDJSONEncoder(), .none)
         let address = try settings.syslogServer()
         let files = try FollowedFiles(name, settings.tls, secret: nil, log: log, at: time.bootTime)

@@ -193,7 +193,7 @@ struct PrivacyProof {
             text += "hash_key = \"file:\(directory)/hash.key\"\n"
         }
         text += "[[destination]]\nname = \"file\"\ntype = \"file\"\npath = \"\(directory)/received.jsonl\"\n"
-        let formats = DestinationSettings.Format.allCases.map { ($0.rawValue, $0) }
+        let formats = HTTPSettings.Format.allCases.map { ($0.rawValue, $0) }
         // Two destinations besides the formats: one whose events become dead letters, one whose events stay
         // queued.
         for (name, format) in formats + [("rejecting", .ndjson), ("holding", .ndjson)] {
@@ -275,7 +275,7 @@ struct PrivacyProof {
         _ = wait(seconds: 20, receiver) {
             let rows = tables()
             let arrived =
-                DestinationSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
+                HTTPSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
                 && PrivacyProof.count("\(control)-text", in: receiver.kept["ndjson"] ?? []) > 0
             return arrived
                 && ["quarantine", "dead letters"].allSatisfy { name in rows.contains { $0.name == name } }

@@ -81,10 +81,9 @@ struct TemplateFormatTests {
         body.event = try BodyTemplate("{{event}}")
         body.method = .put
         let output = try bench.output(to: peer.url, format: TemplateEncoder(body)) {
-            $0.format = .template
-            $0.body = body
-            $0.accept.statuses = [200, 202]
-            $0.accept.body = #""accepted": true"#
+            $0.http.format = .template(body)
+            $0.http.accept.statuses = [200, 202]
+            $0.http.accept.body = #""accepted": true"#
         }
         #expect(await output.send(try Sample.batch(1)) == .acknowledged)
         #expect(

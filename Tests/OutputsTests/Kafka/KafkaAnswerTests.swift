@@ -1,5 +1,6 @@
 import EventLoops
 import Model
+import TestKit
 import Testing
 
 @testable import Outputs
@@ -79,7 +80,7 @@ struct KafkaAnswerTests {
     func properties() throws {
         var options = KafkaOptions(DestinationSettings(kafka: ["a:9093", "b"]))
         options.settings.compression = .zstd
-        options.settings.kafka.options = ["linger.ms": "50"]
+        options.kafka.options = ["linger.ms": "50"]
         func made(_ password: Secret? = nil) -> KafkaProperties {
             KafkaProperties(options, authorities: Array("PEM".utf8), secret: password)
         }
@@ -94,7 +95,7 @@ struct KafkaAnswerTests {
         #expect(made(Secret("word"))["sasl.mechanism"] == "SCRAM-SHA-512")
         #expect(
             made(Secret("word"))["sasl.username"] == "me" && made(Secret("word"))["sasl.password"] == "word")
-        options.settings.kafka.tls = false
+        options.kafka.tls = false
         #expect(made()["security.protocol"] == "sasl_plaintext" && made()["ssl.ca.pem"] == nil)
         options.settings.user = nil
         #expect(made()["security.protocol"] == "plaintext" && made()["sasl.username"] == nil)

@@ -24,10 +24,11 @@ struct KafkaBrokerTests {
             bench = try Bench()
             brokers = try KafkaBrokers()
             try brokers.say("topic events 3")
-            var options = KafkaOptions(DestinationSettings(kafka: brokers.addresses, tls: false))
+            var settings = DestinationSettings(kafka: brokers.addresses, tls: false)
+            change(&settings)
+            var options = KafkaOptions(settings)
             options.idleTime = idle ?? options.idleTime
             options.searchTime = search ?? options.searchTime
-            change(&options.settings)
             output = try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
         }
 
@@ -343,7 +344,7 @@ struct KafkaBrokerTests {
         let file = "\(bench.directory.path)/password"
         try PrivateFile.replace(file, with: "first")
         var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
-        options.settings.kafka.mechanism = .plain
+        options.kafka.mechanism = .plain
         options.settings.logIn("me", .file(file))
         let time = ManualTime()
         let output = try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log), time: time)
@@ -360,7 +361,7 @@ struct KafkaBrokerTests {
         let stage = try Stage()
         var options = KafkaOptions(
             DestinationSettings(kafka: [try stage.brokers.say("fake refusing")], tls: false))
-        options.settings.kafka.mechanism = .plain
+        options.kafka.mechanism = .plain
         options.settings.logIn("me", .inline(Secret("wrong")))
         let output = try KafkaOutput("main", options, on: stage.bench.loop, log: Log(stage.bench.log))
         guard case .held(let failure) = await output.send(batch(0..<3)) else {
@@ -406,7 +407,7 @@ struct KafkaBrokerTests {
     func refusedProperties(properties: [String: String], words: String) throws {
         let bench = try Bench()
         var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
-        options.settings.kafka.options = properties
+        options.kafka.options = properties
         let error = #expect(throws: OutputError.self) {
             try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
         }

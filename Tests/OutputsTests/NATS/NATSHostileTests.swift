@@ -21,7 +21,7 @@ struct NATSHostileTests {
         settings.requestTimeout = .seconds(10)
         settings.connectTimeout = .seconds(10)
         change(&settings)
-        return try NATSOutput("main", settings, on: bench.loop, log: Log(bench.log), time: time)
+        return try NATSOutput("main", NATSOptions(settings), on: bench.loop, log: Log(bench.log), time: time)
     }
 
     /// Takes a client in, and gives each message to the script, with the subject for the answer.

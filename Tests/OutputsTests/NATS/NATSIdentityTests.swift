@@ -86,7 +86,7 @@ struct NATSIdentityTests {
         var settings = DestinationSettings()
         settings.nats.credentials.file = "agent.creds"
         for text in [file, file.replacing("\n", with: "\r\n")] {
-            let identity = try NATSIdentity(settings, Secret(text))
+            let identity = try NATSIdentity(NATSOptions(settings), Secret(text))
             let members = try #require(identity.members(nonce: "nonce-of-the-server"))
             #expect(members.map(\.0) == ["jwt", "sig"] && members[0].1 == jwt)
             #expect(identity.members(nonce: nil) == nil)
@@ -97,7 +97,7 @@ struct NATSIdentityTests {
             file.replacing(jwt, with: "\(jwt) \"}"), file.replacing(NATSIdentityTests.seed, with: "SUA"),
             String(file.prefix(file.count / 2)),
         ] {
-            #expect(throws: OutputError.self) { try NATSIdentity(settings, Secret(bad)) }
+            #expect(throws: OutputError.self) { try NATSIdentity(NATSOptions(settings), Secret(bad)) }
         }
     }
 
@@ -107,7 +107,7 @@ struct NATSIdentityTests {
         var settings = DestinationSettings()
         settings.nats.nkey.inline = secret
         for identity in [
-            try NATSIdentity(settings, secret), .token(Secret("the-token")),
+            try NATSIdentity(NATSOptions(settings), secret), .token(Secret("the-token")),
             .user("me", Secret("the-token")),
         ] {
             var shown = "\(identity) \(String(reflecting: identity))"

@@ -27,7 +27,7 @@ struct NATSServerTests {
         var settings = DestinationSettings(nats: servers.map(\.url))
         change(&settings)
         return try NATSOutput(
-            "main", settings, version: "test", on: bench.loop, log: Log(bench.log), time: time)
+            "main", NATSOptions(settings), version: "test", on: bench.loop, log: Log(bench.log), time: time)
     }
 
     /// Tries until it is acknowledged, as delivery would, without its waits.
@@ -532,7 +532,7 @@ struct NATSServerTests {
             var settings = DestinationSettings(nats: [server.url])
             settings.nats.subject = try Template(subject, for: .subject)
             change(&settings)
-            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log)))
+            return await (try NATSOutput("check", NATSOptions(settings), on: bench.loop, log: Log(bench.log)))
                 .streamComplaint()
         }
         try reader.makeStream()
@@ -569,7 +569,8 @@ struct NATSServerTests {
         settings.user = "a"
         settings.password.inline = Secret("b")
         settings.requestTimeout = .seconds(5)
-        let complaint = await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log)))
+        let complaint = await
+            (try NATSOutput("check", NATSOptions(settings), on: bench.loop, log: Log(bench.log)))
             .streamComplaint()
         #expect(complaint?.message.contains("may not query") == true && complaint?.isRefused == false)
     }
@@ -581,7 +582,9 @@ struct NATSServerTests {
         func probe(_ token: String, _ url: String) async throws -> String? {
             var settings = DestinationSettings(nats: [url])
             settings.token.inline = Secret(token)
-            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).probe()?
+            return await
+                (try NATSOutput(
+                    "check", NATSOptions(settings), on: bench.loop, log: Log(bench.log))).probe()?
                 .message
         }
         #expect(try await probe("right", server.url) == nil)

@@ -12,7 +12,7 @@ extension DestinationSettings {
     /// A syslog server at an address.
     init(syslog url: String) {
         self.init()
-        kind = .syslog
+        reach = .syslog(SyslogSettings())
         self.url = EndpointURL(url)
     }
 }
@@ -125,7 +125,8 @@ struct SyslogServerTests {
         var settings = DestinationSettings(syslog: url)
         settings.tls.caFile = bench.caFile
         change(&settings)
-        return try SyslogOutput("main", settings, hostName: "web-1", on: bench.loop, log: Log(bench.log))
+        return try SyslogOutput(
+            "main", settings, settings.syslog, hostName: "web-1", on: bench.loop, log: Log(bench.log))
     }
 
     private func numbered(_ numbers: Range<Int>) -> Batch {

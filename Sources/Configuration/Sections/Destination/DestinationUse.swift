@@ -13,7 +13,7 @@ public struct DestinationUse: Sendable, Equatable {
         /// Some types.
         case types([DestinationSettings.Kind])
         /// Type `http` with one of some formats.
-        case formats([DestinationSettings.Format])
+        case formats([HTTPSettings.Format])
     }
 
     /// The destinations that the setting is for.
@@ -41,7 +41,7 @@ extension DestinationUse.Scope {
         case .servers: destination.kind.isServer
         case .requests: destination.kind.takesUser
         case .types(let kinds): kinds.contains(destination.kind)
-        case .formats(let formats): destination.kind == .http && formats.contains(destination.format)
+        case .formats(let formats): destination.format.map(formats.contains) == true
         }
     }
 

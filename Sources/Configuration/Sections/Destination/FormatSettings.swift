@@ -1,64 +1,88 @@
 internal import Model
 
-extension DestinationSettings {
+extension HTTPSettings {
     /// The sections of formats.
-    static let formatEntries: [Entry<DestinationSettings>] = [
-        .section("elasticsearch", \.elasticsearch, "Format elasticsearch.", only: .formats([.elasticsearch])),
-        .section("loki", \.loki, "Format loki.", only: .formats([.loki])),
-        .section("otlp", \.otlp, "Format otlp.", only: .formats([.otlp])),
-        .section("splunk_hec", \.splunk, "Format splunk_hec.", only: .formats([.splunkHEC])),
-        .section("ga4", \.ga4, "Format ga4.", only: .formats([.ga4])),
+    static let formatSectionEntries: [Entry<HTTPSettings>] = [
+        .section("elasticsearch", of: .elasticsearch, "Format elasticsearch."),
+        .section("loki", of: .loki, "Format loki."),
+        .section("otlp", of: .otlp, "Format otlp."),
+        .section("splunk_hec", of: .splunkHEC, "Format splunk_hec."),
+        .section("ga4", of: .ga4, "Format ga4."),
     ]
 
     /// Keys of older configurations, in which the settings of formats were in the destination itself.
-    static let oldEntries: [Entry<DestinationSettings>] =
-        inside("elasticsearch", \.elasticsearch, ["ecs"]) + inside("loki", \.loki, ["labels"])
-        + inside("splunk_hec", \.splunk, ["host", "source", "sourcetype", "indexer_acknowledgement"])
-        + inside("ga4", \.ga4, ["measurement_id"]) + [
-            .setting("otlp_encoding", \.otlp.encoding, .choice, "Now of the format.")
-                .renamed(to: "otlp.encoding"),
-            .setting("index", \.formatIndex, optional: .template(.index), "Now of the format.")
-                .renamed { $0.format == .splunkHEC ? "splunk_hec.index" : "elasticsearch.index" },
-            .setting(
-                "structured_metadata", \.formatMetadata, StructuredMetadata.settingType, "Now of the format."
-            )
-            .renamed { $0.format == .splunkHEC ? "splunk_hec.fields" : "loki.structured_metadata" },
-        ]
+    static let oldEntries: [Entry<HTTPSettings>] =
+        old("elasticsearch", .elasticsearch, ["ecs"]) + old("loki", .loki, ["labels"])
+        + old("splunk_hec", .splunkHEC, ["host", "source", "sourcetype", "indexer_acknowledgement"])
+        + old("ga4", .ga4, ["measurement_id"]) + old("otlp", .otlp, ["encoding"], called: "otlp_encoding")
+        + either("index", ("elasticsearch", .elasticsearch, "index"), splunk: "index")
+        + either("structured_metadata", ("loki", .loki, "structured_metadata"), splunk: "fields")
 
-    /// Old keys that a section has under the same name.
-    private static func inside<Section: SettingsSection>(
-        _ section: String, _ place: any WritableKeyPath<DestinationSettings, Section> & Sendable,
-        _ keys: [String]
-    ) -> [Entry<DestinationSettings>] {
-        Section.entries.filter { keys.contains($0.name) }.map {
-            $0.inside(place).renamed(to: "\(section).\($0.name)")
+    /// Old keys of a section's settings, which had the same names or another one.
+    private static func old<Format: SettingsSection>(
+        _ section: String, _ place: SettingsCase<HTTPSettings, Format>, _ keys: [String],
+        called name: String? = nil
+    ) -> [Entry<HTTPSettings>] {
+        Format.entries.filter { keys.contains($0.name) }.map { row in
+            row.inside(place).called(name ?? row.name).renamed(to: "\(section).\(row.name)")
         }
     }
 
-    /// The setting that `index` of an old configuration sets: Splunk's index for that format, otherwise the
-    /// index of Elasticsearch.
-    private var formatIndex: Template? {
-        get { index }
-        set {
-            if format == .splunkHEC {
-                splunk.index = newValue
-            } else {
-                elasticsearch.index = newValue
+    /// An old key that set something of Splunk for format `splunk_hec`, and otherwise something of another
+    /// format.
+    private static func either<Format: SettingsSection>(
+        _ key: String, _ other: (section: String, place: SettingsCase<HTTPSettings, Format>, name: String),
+        splunk: String
+    ) -> [Entry<HTTPSettings>] {
+        old("splunk_hec", .splunkHEC, [splunk], called: key).flatMap { ofSplunk in
+            old(other.section, other.place, [other.name], called: key).map { row in
+                row.unless({ $0.format.name == .splunkHEC }, ofSplunk).renamed {
+                    $0.format.name == .splunkHEC
+                        ? "splunk_hec.\(splunk)" : "\(other.section).\(other.name)"
+                }
             }
         }
     }
+}
 
-    /// What an old configuration sends beside the events.
-    private var formatMetadata: StructuredMetadata {
-        get { format == .splunkHEC ? splunk.fields : loki.structuredMetadata }
-        set {
-            if format == .splunkHEC {
-                splunk.fields = newValue
-            } else {
-                loki.structuredMetadata = newValue
-            }
-        }
-    }
+/// The cases of `FormatSettings`, for the rows of each format.
+extension SettingsCase<HTTPSettings, ElasticsearchSettings> {
+    static let elasticsearch = SettingsCase(
+        scope: .formats([.elasticsearch]),
+        part: { if case .elasticsearch(let part) = $0.format { part } else { nil } },
+        put: { $1.format = .elasticsearch($0) })
+}
+
+extension SettingsCase<HTTPSettings, LokiSettings> {
+    static let loki = SettingsCase(
+        scope: .formats([.loki]), part: { if case .loki(let part) = $0.format { part } else { nil } },
+        put: { $1.format = .loki($0) })
+}
+
+extension SettingsCase<HTTPSettings, OTLPSettings> {
+    static let otlp = SettingsCase(
+        scope: .formats([.otlp]), part: { if case .otlp(let part) = $0.format { part } else { nil } },
+        put: { $1.format = .otlp($0) })
+}
+
+extension SettingsCase<HTTPSettings, SplunkSettings> {
+    static let splunkHEC = SettingsCase(
+        scope: .formats([.splunkHEC]),
+        part: { if case .splunkHEC(let part) = $0.format { part } else { nil } },
+        put: { $1.format = .splunkHEC($0) })
+}
+
+extension SettingsCase<HTTPSettings, GA4Settings> {
+    static let ga4 = SettingsCase(
+        scope: .formats([.ga4]), part: { if case .ga4(let part) = $0.format { part } else { nil } },
+        put: { $1.format = .ga4($0) })
+}
+
+extension SettingsCase<HTTPSettings, BodySettings> {
+    static let template = SettingsCase(
+        scope: .formats([.template]),
+        part: { if case .template(let part) = $0.format { part } else { nil } },
+        put: { $1.format = .template($0) })
 }
 
 extension ElasticsearchSettings: SettingsSection {

@@ -66,7 +66,7 @@ extension KafkaSettings {
 
 extension DestinationSettings {
     /// Checks what contradicts in a destination of type `kafka`.
-    func checkKafka(path: String, _ context: inout ReadContext) {
+    func check(_ kafka: KafkaSettings, path: String, _ context: inout ReadContext) {
         // All brokers are checked: one on another machine is enough to send events in the clear.
         for address in kafka.addresses where !kafka.tls && !address.isLoopback && !allowPlainHTTP {
             context.complain(

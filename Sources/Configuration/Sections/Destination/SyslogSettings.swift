@@ -36,7 +36,7 @@ extension SyslogSettings: SettingsSection {
 extension DestinationSettings {
     /// What contradicts in a destination of type `syslog`: the setting, and what is wrong with it.
     var syslogMistakes: [(setting: String, what: String, severity: Problem.Severity)] {
-        guard kind == .syslog, let url else { return [] }
+        guard case .syslog(let syslog) = reach, let url else { return [] }
         var mistakes: [(setting: String, what: String, severity: Problem.Severity)] = []
         // On this machine's loopback interface only root can read it.
         if url.scheme == "tcp", !url.isLoopback, !allowPlainHTTP {

@@ -5,7 +5,7 @@ struct TypeDefault: Sendable {
     /// The type.
     private let kind: DestinationSettings.Kind
     /// The format; nil for all formats.
-    fileprivate let format: DestinationSettings.Format?
+    fileprivate let format: HTTPSettings.Format?
     /// Key of the setting.
     let key: String
     /// Sets the default of the type; or that of all destinations, if `isForAll`.
@@ -40,7 +40,7 @@ struct TypeDefault: Sendable {
     private static func of<Value: Sendable>(
         _ kind: DestinationSettings.Kind, _ key: String,
         _ place: any WritableKeyPath<DestinationSettings, Value> & Sendable, _ value: Value,
-        format: DestinationSettings.Format? = nil
+        format: HTTPSettings.Format? = nil
     ) -> TypeDefault {
         TypeDefault(kind: kind, format: format, key: key) {
             $0[keyPath: place] = $1 ? DestinationSettings()[keyPath: place] : value
