@@ -13,12 +13,12 @@ import Testing
 struct FollowedLinksTests {
     /// `containers/NAME.log` leads to `pods/…/0.log`, and that to `docker/…`, all in the test's directory.
     private func start(
-        _ spool: SpoolHarness, following: [String], pathInterval: Duration = .milliseconds(100),
-        _ change: (inout SpoolOptions) -> Void = { _ in }
+        _ spool: SpoolHarness, _ pattern: String = "*.log", following: [String],
+        pathInterval: Duration = .milliseconds(100), _ change: (inout SpoolOptions) -> Void = { _ in }
     ) async throws -> SpoolReader {
         let place = try #require(
             ReadPlace.of(
-                app: "web", ["\(spool.path)/containers/*.log"],
+                app: "web", ["\(spool.path)/containers/\(pattern)"],
                 following: following.map { "\(spool.path)/\($0)" })?.first)
         return try await spool.start {
             ($0.place, $0.directory, $0.afterRead) = (place, place.root, .keep)
@@ -161,6 +161,97 @@ struct FollowedLinksTests {
         await reader.stop()
     }
 
+    @Test("a link to a directory is followed, through another one, under the path of the pattern")
+    func directories() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.makeDirectory("docker/1/deep")
+        spool.write("1\n", to: "docker/1/a.log")
+        spool.write("deep\n", to: "docker/1/deep/b.log")
+        link(spool, "pods/web/current", to: "../../docker/1")
+        link(spool, "containers/web", to: "\(spool.path)/pods/web/current")
+        var reader = try await start(spool, "**/*.log", following: ["pods", "docker"])
+        await spool.untilLines(["1", "deep"])
+        spool.append("2\n", to: "docker/1/a.log")
+        spool.write("new\n", to: "docker/1/new.log")
+        await spool.untilLines(["1", "deep", "2", "new"])
+        spool.rename("docker/1/a.log", to: "docker/1/a.log.1")
+        spool.append("3\n", to: "docker/1/a.log.1")
+        spool.write("4\n", to: "docker/1/a.log")
+        await spool.untilLines(["1", "deep", "2", "new", "3", "4"])
+        await reader.stop()
+        spool.append("5\n", to: "docker/1/a.log")
+        reader = try await start(spool, "**/*.log", following: ["pods", "docker"])
+        await spool.untilLines(["1", "deep", "2", "new", "3", "4", "5"])
+        await spool.pause(.milliseconds(300))
+        #expect(Set(spool.queue.lines) == ["1", "deep", "2", "new", "3", "4", "5"])
+        #expect(spool.queue.lines.count == 7)
+        let path = "\(spool.path)/containers/web/"
+        #expect(spool.queue.with { $0.lines.allSatisfy { $0.path.hasPrefix(path) } })
+        let place = try #require(
+            ReadPlace.of(
+                app: "web", ["\(spool.path)/containers/**/*.log"],
+                following: ["\(spool.path)/pods", "\(spool.path)/docker"])?.first)
+        #expect(place.files == ["a.log", "a.log.1", "deep/b.log", "new.log"].map { path + $0 })
+        await reader.stop()
+    }
+
+    @Test("links to directories that are turned, come late, or go")
+    func turnedDirectories() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        for name in ["a", "b"] {
+            spool.makeDirectory("docker/\(name)")
+            spool.write("\(name)\n", to: "docker/\(name)/0.log")
+        }
+        link(spool, "pods/web/current", to: "../../docker/a")
+        link(spool, "containers/web", to: "../pods/web/current")
+        link(spool, "containers/late", to: "../docker/late")
+        let reader = try await start(spool, "*/*.log", following: ["pods", "docker"])
+        await spool.untilLines(["a"])
+        // The link in the middle, which no event reports.
+        link(spool, "pods/web/current", to: "../../docker/b")
+        await spool.untilLines(["a", "b"])
+        spool.makeDirectory("docker/late")
+        spool.write("late\n", to: "docker/late/0.log")
+        await spool.untilLines(["a", "b", "late"])
+        spool.remove("containers/late")
+        spool.makeDirectory("docker/c")
+        spool.write("c\n", to: "docker/c/0.log")
+        link(spool, "containers/web", to: "../docker/c")
+        await spool.untilLines(["a", "b", "late", "c"])
+        spool.append("unseen\n", to: "docker/late/0.log")
+        spool.append("more\n", to: "docker/c/0.log")
+        await spool.untilLines(["a", "b", "late", "c", "more"])
+        #expect(!spool.queue.lines.contains("unseen"))
+        await reader.stop()
+    }
+
+    @Test("a directory is read once by several paths; a link to one above it, or to elsewhere, ends")
+    func sameDirectory() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.makeDirectory("containers/own")
+        spool.write("own\n", to: "containers/own/0.log")
+        spool.write("pod\n", to: "pods/web/0.log")
+        spool.write("secret\n", to: "other/0.log")
+        link(spool, "containers/again", to: "own")
+        link(spool, "containers/first", to: "../pods")
+        link(spool, "containers/second", to: "../pods")
+        link(spool, "containers/out", to: "../other")
+        link(spool, "pods/web/up", to: "..")
+        link(spool, "containers/up", to: ".")
+        let reader = try await start(spool, "**/*.log", following: ["pods", "containers"])
+        await spool.untilLines(["own", "pod"])
+        spool.append("own2\n", to: "containers/own/0.log")
+        spool.append("pod2\n", to: "pods/web/0.log")
+        await spool.untilLines(["own", "pod", "own2", "pod2"])
+        await spool.pause(.milliseconds(500))
+        #expect(spool.queue.lines.sorted() == ["own", "own2", "pod", "pod2"])
+        #expect(reader.figures.directories == 4)
+        await reader.stop()
+    }
+
     @Test("whoever turns links and directories all the time leads the agent nowhere else")
     func races() async throws {
         let spool = try SpoolHarness()
@@ -210,6 +301,20 @@ struct FollowedLinksTests {
         #expect(!links.meets(try place("b", "/l/others/*.log", ["/l/pods"])))
         #expect(links.reaches(into: "/l/pods/x") && !links.reaches(into: "/l/else"))
         #expect(try place("a", "/l/c/*", ["/l"]).reaches(into: "/l/spool"))
+    }
+
+    @Test("links to directories are looked at in rounds; those that are gone are left out")
+    func rounds() {
+        var links = LinkedDirectories()
+        for number in 0..<5 { links.note(FileName("\(number)"), depth: 1) }
+        links.note(FileName("0"), depth: 1)
+        let first = links.takeToLook(atMost: 3)
+        #expect(first.links.count == 3 && first.hasMore)
+        for number in 0..<5 { links.forget(FileName("\(number)")) }
+        let second = links.takeToLook(atMost: 3)
+        #expect(second.links.isEmpty && !second.hasMore && links.isEmpty)
+        for number in 0..<(LinkedDirectories.most + 5) { links.note(FileName("\(number)"), depth: 1) }
+        #expect(links.takeToLook(atMost: .max).links.count == LinkedDirectories.most)
     }
 
     @Test("the table of links ends a watch with its last link")

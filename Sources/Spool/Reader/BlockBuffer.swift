@@ -1,9 +1,12 @@
+internal import CLinux
 internal import EventLoops
 
 /// The reader's use of the read buffer that all readers on the loop share.
 final class BlockBuffer {
     /// Time without reading after which the read buffer is freed.
     private static let rest = Duration.seconds(1)
+    /// Time after that in which what was read is sent.
+    private static let sending = Duration.seconds(30)
 
     private let shared: LoopBound<SharedReading>
     private let schedule: Schedule
@@ -40,8 +43,11 @@ final class BlockBuffer {
 
     /// Frees the read buffer if it was not used lately, or asks again later.
     func releaseIfUnused() {
-        if buffer.releaseIfUnused() {
-            schedule.plan(after: BlockBuffer.rest, .releaseBuffer)
+        switch buffer.releaseIfUnused() {
+        case .askAgain: schedule.plan(after: BlockBuffer.rest, .releaseBuffer)
+        case .askLater: schedule.plan(after: BlockBuffer.sending, .releaseBuffer)
+        case .returnMemory: clinux_release_memory()
+        case .nothing: break
         }
     }
 

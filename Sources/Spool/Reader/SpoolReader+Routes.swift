@@ -277,7 +277,7 @@ extension SpoolReader {
         }
     }
 
-    /// Handles a change of a link to a directory: the kernel does not call the link a directory. False for any
+    /// Handles a change of a link to a directory, which the kernel does not call a directory. False for any
     /// other name.
     private func takeLink(_ kind: Change.Kind, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
         guard context.options.place?.follow.isEmpty == false else { return false }
