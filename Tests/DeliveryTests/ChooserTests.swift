@@ -126,6 +126,38 @@ struct ChooserTests {
         #expect(parts.chooser(at: later).start() == .again(retry, isProbe: false))
     }
 
+    @Test("in a doubt set-aside batches and others alternate, although the former are gone once tried")
+    func turnsOfProbes() throws {
+        let now = now
+        var parts = Parts(at: now)
+        let doubt = Doubt(began: now.boot, isAnnounced: true)
+        parts.standing.hold(
+            Standing.Hold(
+                failure: .badRequest, since: now.wall, nextProbe: now.boot, doubt: doubt, patience: nil))
+        // All are tried in this doubt already; those of one app were refused while others were accepted.
+        for _ in 0..<20 {
+            parts.keep(at: now) {
+                ($0.app, $0.aside, $0.rejectedAt, $0.attemptedAt) = ("bad", .rejected, now.boot, now.boot)
+            }
+        }
+        for app in ["one", "two", "three"] {
+            for _ in 0..<5 {
+                parts.keep(at: now) { ($0.app, $0.rejectedAt, $0.attemptedAt) = (app, now.boot, now.boot) }
+            }
+        }
+        var apps: [String] = []
+        for round in 1...8 {
+            guard case .again(let id, isProbe: true)? = parts.chooser(at: now).start() else { break }
+            var batch = try #require(parts.kept.take(id))
+            apps.append(batch.app ?? "")
+            // What was set aside becomes a dead letter; the others stay.
+            batch.attemptedAt = now.boot + .seconds(10 * round)
+            if !batch.isSetAside { parts.kept.keep(batch) }
+        }
+        #expect(apps.count == 8 && apps.count { $0 == "bad" } == 4)
+        #expect(Set(apps.prefix(6)) == ["bad", "one", "two", "three"])
+    }
+
     @Test("with a promised order only the first batch of a lane starts")
     func order() {
         let now = now

@@ -79,6 +79,24 @@ struct KeptTests {
         }
     }
 
+    @Test("apps take turns, also if the batch that was tried last is gone")
+    func turns() throws {
+        var kept = Kept()
+        for (number, app) in ["bad", "bad", "bad", "good", "fine"].enumerated() {
+            var batch = TrackedBatch.made(seed: UInt64(number + 1))
+            batch.app = app
+            kept.keep(batch)
+        }
+        #expect(kept.lastTried == nil)
+        var apps: [String] = []
+        while let next = kept.nextInTurn(where: { _ in true }) {
+            let batch = try #require(kept.take(next.id))
+            apps.append(batch.app ?? "")
+        }
+        #expect(apps == ["bad", "good", "fine", "bad", "bad"])
+        #expect(kept.lastTried == Kept.Tried(app: "bad", isSetAside: false))
+    }
+
     @Test("pieces keep the order of their events, however often they were cut")
     func places() {
         let whole = PiecePlace()

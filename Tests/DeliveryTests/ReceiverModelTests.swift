@@ -103,7 +103,8 @@ struct ReceiverModelTests {
 
     @Test(
         "acceptable events arrive within 30 s, rejected ones are kept, only a destination that accepts none is held",
-        arguments: Seeds.list(1...UInt64(worlds)))
+        // 72: six set-aside events of one app were the next probes when a time without acceptances was over.
+        arguments: Seeds.list(Array(1...UInt64(worlds)) + [72]))
     func goodEventsPass(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var settings = options()

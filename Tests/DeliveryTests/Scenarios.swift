@@ -1,6 +1,7 @@
 @testable import Delivery
 import EventLoops
 import Model
+import TestKit
 
 /// Options of one destination, `main`, without the spread at the start.
 func options(
@@ -62,3 +63,28 @@ extension World {
 
 /// What a call returned that changes a value: `#expect` cannot make such a call itself.
 func did<Value>(_ value: Value) -> Value { value }
+
+extension TrackedBatch {
+    /// A batch that nothing is remembered of; each has an id of its own if the seeds differ.
+    static func made(
+        events: Int = 1, notBefore: BootInstant = BootInstant(nanoseconds: 0), seed: UInt64 = 1
+    ) -> TrackedBatch {
+        var ids = UUIDv7Generator()
+        var random = SplitMix64(seed: seed)
+        let header = BatchHeader(
+            id: ids.next(at: Timestamp(milliseconds: 1), using: &random), destination: "main",
+            priority: .normal, events: events, bytes: 100 * events,
+            acceptedAt: Timestamp(milliseconds: 1), firstEventTime: Timestamp(milliseconds: 1))
+        return TrackedBatch(header: header, notBefore: notBefore)
+    }
+}
+
+extension Backlog {
+    /// What waits in two lanes, with no batch kept or on its way.
+    static func made(_ views: PerPriority<LaneView>, _ attempts: Attempts.Counts = .init()) -> Backlog {
+        let options = DestinationOptions(name: "main")
+        return Backlog(
+            options: options, views: views, attempts: attempts, kept: Kept.Counts(),
+            mostEvents: options.mostEvents, maxBytes: options.batchBytes, suspectsFree: false)
+    }
+}

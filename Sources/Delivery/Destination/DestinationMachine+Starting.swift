@@ -77,7 +77,7 @@ extension DestinationMachine {
             guard var batch = attempts.look(number, { $0.batch }) else { return }
             send(&batch, number, at: now)
         case .again(let batchID, let isProbe):
-            guard let batch = kept.remove(batchID) else { return }
+            guard let batch = kept.take(batchID) else { return }
             turns.begun(isPiece: batch.rejectedAt != nil || isProbe)
             let id = begin(
                 Attempt(

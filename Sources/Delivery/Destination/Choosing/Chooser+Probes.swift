@@ -16,25 +16,30 @@ extension Chooser {
         // A set-aside batch may be accepted by now, and would end a doubt.
         let takesAside = standing.hold?.doubt != nil
         let asideCount = kept.counts.failing + kept.counts.refused
-        let known = takesAside ? kept.count : kept.count - asideCount
+        let usable = takesAside ? kept.count : kept.count - asideCount
         let fresh = Priority.inOrder.first { backlog.freeToTake($0) > 0 || backlog.available($0) > 0 }
         let isCriticalNew =
             fresh == .critical
             && !kept.contains { (takesAside || !$0.isSetAside) && $0.priority == .critical }
-        if let fresh, known < 2 || isCriticalNew {
+        if let fresh, usable < 2 || isCriticalNew {
             return .next(fresh, takesFree: backlog.freeToTake(fresh) > 0, isProbe: true)
         }
-        // Prefer another app than that of the last attempt, batches that were not sampled yet, and those of a
-        // known app.
-        func isKnown(_ card: Kept.Card) -> Bool { takesAside || !card.isSetAside }
-        let last = kept.first(by: { Kept.Card.isRested($1, $0) }, where: isKnown)?.app
-        func isOther(_ card: Kept.Card) -> Bool { isKnown(card) && card.app != last }
-        let next =
-            kept.first(by: Kept.Card.isRested) { isOther($0) && !$0.isTriedAgain && $0.app != nil }
-            ?? kept.first(by: Kept.Card.isRested) { isOther($0) && !$0.isTriedAgain }
-            ?? kept.first(by: Kept.Card.isRested, where: isOther)
-            ?? kept.first(by: Kept.Card.isRested, where: isKnown) ?? kept.first(by: Kept.Card.isRested)
-        return next.map { .again($0.id, isProbe: true) }
+        return known(takesAside: takesAside).map { .again($0.id, isProbe: true) }
+    }
+
+    /// The kept batch that is the next probe. Apps take turns, since the last one may be at fault itself.
+    ///
+    /// In a doubt, set-aside batches and others alternate. Set-aside ones were refused while others were
+    /// accepted, so they are the least likely to pass: hundreds of them one after the other would keep a
+    /// destination held for an hour after it has recovered.
+    private func known(takesAside: Bool) -> Kept.Card? {
+        // Batches that were not sampled yet come first.
+        func next(isSetAside: Bool) -> Kept.Card? {
+            kept.nextInTurn { $0.isSetAside == isSetAside && !$0.isTriedAgain }
+                ?? kept.nextInTurn { $0.isSetAside == isSetAside }
+        }
+        let prefersAside = takesAside && kept.lastTried?.isSetAside == false
+        return next(isSetAside: prefersAside) ?? next(isSetAside: !prefersAside)
     }
 
     /// An attempt with a kept piece of an app that was not tried since the failures began.

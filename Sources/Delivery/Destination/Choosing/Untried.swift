@@ -27,15 +27,7 @@ struct Untried: Sendable {
         if backlog.options.order == .promised { return firstInOrder(untriedSince: doubt.began) }
         if !prefersPieces, let new = fresh(isFree: false, exchanges: doubt.isAnnounced) { return new }
         // Take the apps in turn: all events of one app may be bad.
-        let last = kept.latest?.app ?? -1
-        let known = kept.first { left, right in
-            guard left.app != right.app else { return Kept.Card.isRested(left, right) }
-            let one = left.app ?? -1
-            let other = right.app ?? -1
-            return (one <= last ? 1 : 0, one) < (other <= last ? 1 : 0, other)
-        } where: {
-            $0.isUntried(since: doubt.began)
-        }
+        let known = kept.nextInTurn { $0.isUntried(since: doubt.began) }
         return known.map { .again($0.id, isProbe: true) } ?? fresh(isFree: true, exchanges: doubt.isAnnounced)
             ?? fresh(isFree: false, exchanges: doubt.isAnnounced)
     }

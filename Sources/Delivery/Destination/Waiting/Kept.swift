@@ -64,6 +64,24 @@ struct Kept: Sendable {
             if left.priority != right.priority { return left.priority > right.priority }
             return left.id < right.id
         }
+
+        /// Whether the left batch is tried first when apps take turns; of one app the batch that rested
+        /// longest.
+        ///
+        /// - Parameter last: number of the app that was tried last; the turns go on behind it.
+        static func isNext(_ left: Card, _ right: Card, after last: Int) -> Bool {
+            guard left.app != right.app else { return isRested(left, right) }
+            let one = left.app ?? -1
+            let other = right.app ?? -1
+            return (one <= last ? 1 : 0, one) < (other <= last ? 1 : 0, other)
+        }
+    }
+
+    /// What is remembered of the batch that was tried last, whether or not it is kept again.
+    struct Tried: Sendable, Equatable {
+        /// App of all its events; nil if there are several or it is unknown.
+        let app: String?
+        let isSetAside: Bool
     }
 
     /// Running totals, so that checking a bound does not scan all batches.
@@ -112,6 +130,11 @@ struct Kept: Sendable {
     private var batches: [TrackedBatch] = []
     /// Numbers of apps, so that a card holds no string. All are forgotten when no batch is kept.
     private var appNumbers: [String: Int] = [:]
+    /// The batch that was taken out last to be sent.
+    ///
+    /// It decides whose turn is next. If the turns were read off the batches that are kept, an app whose
+    /// batches end as dead letters would stay first in line until the last of them is gone.
+    private(set) var lastTried: Tried?
 
     var isEmpty: Bool { cards.isEmpty }
     var count: Int { cards.count }
@@ -157,6 +180,13 @@ struct Kept: Sendable {
             appNumbers = [:]
         }
         return removed
+    }
+
+    /// Takes a batch out to send it, which ends its app's turn.
+    mutating func take(_ id: BatchID) -> TrackedBatch? {
+        guard let batch = remove(id) else { return nil }
+        lastTried = Tried(app: batch.app, isSetAside: batch.isSetAside)
+        return batch
     }
 
     /// Takes out the batches that meet a condition.
@@ -209,8 +239,11 @@ struct Kept: Sendable {
         return first
     }
 
-    /// The batch that was attempted last.
-    var latest: Card? { first { Card.isRested($1, $0) } }
+    /// The batch whose app is next, among those that meet a condition.
+    func nextInTurn(where isMeant: (Card) -> Bool) -> Card? {
+        let last = lastTried?.app.flatMap { number(of: $0) } ?? -1
+        return first(by: { Card.isNext($0, $1, after: last) }, where: isMeant)
+    }
 
     /// When the next batch may be sent that may not be sent now; never before the barrier.
     func nextNotBefore(after now: BootInstant, atLeast barrier: BootInstant) -> BootInstant? {
