@@ -247,4 +247,27 @@ struct BlameTests {
         #expect(sampled.map { Set($0).count } == 3, "one of each app that was not tried, and the rest")
         #expect(blame.parted(["bad", "bad"], isFailing: false) == nil)
     }
+
+    @Test("events that an answer rejects by name are judged app by app; those given up leave less room")
+    func named() {
+        var blame = Blame(isWithSettings: true)
+        var large = TrackedBatch.made(events: 1_000)
+        large.attemptedAt = at(0).boot
+        _ = blame.noteAccepted(1_000, of: large, app: nil, at: at(0))
+        let apps = Array(repeating: "one", count: 90) + Array(repeating: "two", count: 90) + [""]
+        let rejected = apps.indices.map { RejectedEvent(index: $0, failure: .badRequest) }
+        func judge(isFull: Bool) -> [Blame.NamedVerdict] {
+            var blame = blame
+            return blame.judgeNamed(rejected, of: 200, isFull: isFull) { apps[$0].isEmpty ? nil : apps[$0] }
+        }
+        let verdicts = judge(isFull: false)
+        #expect(verdicts.map(\.app) == [nil, "one", "two"] && verdicts.map(\.events.count) == [1, 90, 90])
+        // Each app may have a tenth rejected by itself.
+        #expect(verdicts.map(\.isGivenUp) == [true, true, true])
+        var known = blame
+        known.noteGivenUp(100, of: 1_000, app: "one")
+        let later = known.judgeNamed(rejected, of: 200, isFull: false) { apps[$0].isEmpty ? nil : apps[$0] }
+        #expect(later.map(\.isGivenUp) == [true, false, true])
+        #expect(judge(isFull: true).allSatisfy(\.isGivenUp), "no more can be kept")
+    }
 }

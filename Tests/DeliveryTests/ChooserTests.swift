@@ -168,4 +168,35 @@ struct ChooserTests {
         parts.keep(at: now)
         #expect(parts.chooser(at: now).start() == nil)
     }
+
+    @Test("full batches are requested ahead only while all places are taken and nothing is wrong")
+    func ahead() {
+        let now = now
+        var parts = Parts(at: now)
+        parts.wait(.normal, events: 1_000, at: now)
+        func lane(_ parts: Parts) -> Priority? { Ahead.lane(parts.chooser(at: now)) }
+        for place in 1...parts.options.parallelBatches {
+            #expect(lane(parts) == nil, "a place is free")
+            let number = parts.attempts.begin(
+                Attempt(.next, priority: .normal, isProbe: false, isPushed: false))
+            parts.attempts.update(number) { $0.send(.made(events: 50, seed: UInt64(place))) }
+        }
+        #expect(lane(parts) == .normal)
+        let backlog = parts.chooser(at: now).backlog
+        #expect(Ahead.wantsMore(backlog, .normal, parts.gate, parts.pushing))
+        #expect(!Ahead.wantsMore(backlog, .critical, parts.gate, parts.pushing))
+        var waiting = parts
+        waiting.keep(at: now)
+        var held = parts
+        held.standing.openBreaker(nextProbe: nil, at: now.wall)
+        var off = parts
+        off.gate.automatic = nil
+        var ordered = parts
+        ordered.options.order = .kept
+        for other in [waiting, held, off, ordered] { #expect(lane(other) == nil) }
+        for _ in 0..<5 {
+            _ = parts.attempts.begin(Attempt(.nextAhead, priority: .normal, isProbe: false, isPushed: false))
+        }
+        #expect(lane(parts) == nil, "enough were requested")
+    }
 }

@@ -74,4 +74,33 @@ struct PushingTests {
         pushing.stop(nil)
         #expect(pushing.reason == nil && pushing.ends == [nil])
     }
+
+    @Test("a push ends at an obstacle, but one probe may find out whether the receiver was repaired")
+    func obstacles() {
+        var pushing = Pushing()
+        #expect(!pushing.ends(at: .paused, probes: 0), "there is none")
+        pushing.begin(push(events: 1))
+        #expect(pushing.ends(at: .paused, probes: 0) && pushing.ends(at: .retryAfter, probes: 1))
+        for obstacle in [DestinationStateName.held, .breakerOpen, .waitingForRetry] {
+            #expect(!pushing.ends(at: obstacle, probes: 0))
+        }
+        pushing.usedProbe()
+        #expect(!pushing.ends(at: .held, probes: 1) && pushing.ends(at: .held, probes: 0))
+    }
+
+    @Test("the queue is asked once more while it could not give what its summary shows")
+    func more() {
+        let now = Moment(boot: BootInstant(nanoseconds: 1), wall: Timestamp(milliseconds: 1))
+        var summary = LaneSummary()
+        (summary.revision, summary.waitingEvents) = (1, 10)
+        var views = PerPriority(both: LaneView())
+        _ = views.normal.show(summary, at: now)
+        var pushing = Pushing()
+        pushing.begin(push(events: 10))
+        #expect(!pushing.mayFindMore(in: .made(views)))
+        _ = views.normal.noteEmpty(revision: 1, at: now.boot)
+        #expect(pushing.mayFindMore(in: .made(views)))
+        pushing.foundNothing(.normal)
+        #expect(!pushing.mayFindMore(in: .made(views)))
+    }
 }

@@ -53,7 +53,10 @@ extension DestinationMachine {
             fail(&batch, answer, failure)
         case .retryAfter(let wait, let failure):
             waitAsTold(wait, failure, at: now)
-            guard !cutIfTooMuch(batch, answer, failure) else { break }
+            guard !blame.isTooMuch(batch, failure, options.order) else {
+                halveLarge(batch, answer, failure)
+                break
+            }
             batch.note(failure, at: now.boot)
             giveBack(batch, number)
         case .tooLarge(let wireBytes, let failure):
@@ -188,21 +191,15 @@ extension DestinationMachine {
             child.failures = min(failures, options.retry.intervals.count)
             children.append(child)
         }
-        let byApp = Dictionary(grouping: judged) { answer.app(of: $0.index) ?? "" }
-        for (app, events) in byApp.sorted(by: { $0.key < $1.key }) {
-            let app = app.isEmpty ? nil : app
-            if mayGiveUp(events.count, of: app, in: batch) {
-                blame.noteGivenUp(events.count, of: size, app: app)
-            } else {
-                // Others go through, but too many events of this app were rejected for more to be given up:
-                // keep them.
-                partial.keep(events, group: children.count)
-                var child = batch.piece(children.count, notBefore: answer.now.boot)
-                child.app = app
-                child.aside = batch.aside
-                setAside(&child, events: events.count, events[0].failure, at: answer.now)
-                children.append(child)
-            }
+        let verdicts = blame.judgeNamed(
+            judged, of: size, isFull: kept.isFull(of: .rejected), app: answer.app(of:))
+        for kept in verdicts where !kept.isGivenUp {
+            partial.keep(kept.events, group: children.count)
+            var child = batch.piece(children.count, notBefore: answer.now.boot)
+            child.app = kept.app
+            child.aside = batch.aside
+            setAside(&child, events: kept.events.count, kept.events[0].failure, at: answer.now)
+            children.append(child)
         }
         let dead = partial.rejected.filter { partial.fates[$0.index] == .deadLetter($0.failure) }
         if let first = dead.first?.failure {
@@ -223,8 +220,8 @@ extension DestinationMachine {
 
     // MARK: Failures that pass
 
-    /// A failure that may pass (5xx, time-out, broken connection). In this order: is it the batch's own
-    /// fault, is it a probe, is a smaller batch better, are there retries left.
+    /// A failure that may pass (5xx, time-out, broken connection): the batch's own fault, or what `Aftermath`
+    /// says.
     private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
         let number = answer.number
         let now = answer.now
@@ -249,49 +246,58 @@ extension DestinationMachine {
                 becomeHeld(failure, by: &batch, isProbe: true, at: now)
             }
         }
-        // For a probe, and while the breaker is open, the destination's state decides when the batch is tried
-        // again, not the batch's own schedule.
-        let isAlone = !answer.isProbe && breaker == nil
-        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1,
-            batch.maySplit(after: failure)
-        {
+        let aftermath = Aftermath(
+            order: options.order, recognisesRepeats: options.recognisesRepeats,
+            retries: options.retry.intervals.count,
+            isDecidedByState: answer.isProbe || breaker != nil, othersWentThrough: othersWentThrough,
+            isTooMuch: blame.isTooMuch(batch, failure, options.order))
+        let step = aftermath.step(for: batch, failure)
+        switch step {
+        case .halve: split(batch, answer, failure, into: halves(batch, answer), aside: .fails)
+        case .halveSlow:
             let pieces = halves(batch, answer)
-            return split(batch, answer, failure, into: pieces, aside: .fails)
+            split(batch, answer, failure, into: pieces, isRejected: false, aside: batch.aside)
+        case .halveLarge:
+            halveLarge(batch, answer, failure)
+            pauseStarts(at: now)
+        case .wait:
+            if batch.isSetAside {
+                batch.notBefore = later
+            }
+            giveBack(batch, number)
+        case .retry, .setAside, .openBreaker:
+            countFailure(of: &batch, failure, step, later: later, at: now)
+            giveBack(batch, number)
+            askOthers(at: now)
         }
-        if isAlone, cutIfTooSlow(batch, answer, failure) { return }
-        if isAlone, cutIfTooMuch(batch, answer, failure) {
-            return pauseStarts(at: now)
-        }
-        if batch.isSetAside {
-            batch.notBefore = later
-        }
-        guard isAlone, !batch.isSetAside else { return giveBack(batch, number) }
+    }
+
+    /// A failure that counts towards the batch's retries: plans the next one, or ends them.
+    ///
+    /// - Parameter later: when a batch that is set aside is tried again.
+    private mutating func countFailure(
+        of batch: inout TrackedBatch, _ failure: Failure, _ step: Aftermath.Step, later: BootInstant,
+        at now: Moment
+    ) {
         batch.failures += 1
         batch.history.waitsForDestination = batch.failedAt.map { !blame.hasAccepted(since: $0) } ?? false
         batch.note(failure, at: now.boot)
-        if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
+        if step == .retry, let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
             pauseStarts(at: now)
-            emit(
-                .note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
-        } else if othersWentThrough, options.order != .promised {
-            // If 1,000 batches fail alone, the cause is not in the batches; and each of them is kept in
-            // memory.
-            if kept.isFull(of: .fails) {
-                becomeHeld(failure, by: &batch, isProbe: false, isPatient: false, at: now)
-            }
-            batch.aside = .fails
-            batch.failures = 0
-            batch.notBefore = later
-            emit(
-                .note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: nil)))
-        } else {
-            batch.failures = 0
-            openBreaker(failure, at: now)
+            emit(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
+            return
         }
-        giveBack(batch, number)
-        askOthers(at: now)
+        batch.failures = 0
+        guard step == .setAside else { return openBreaker(failure, at: now) }
+        // If 1,000 batches fail alone, the cause is not in the batches; and each of them is kept in memory.
+        if kept.isFull(of: .fails) {
+            becomeHeld(failure, by: &batch, isProbe: false, isPatient: false, at: now)
+        }
+        batch.aside = .fails
+        batch.notBefore = later
+        emit(.note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: nil)))
     }
 
     /// Begins nothing for 1 s after the first failure in a row, then 2 s, then 4 s, less jitter.
@@ -348,7 +354,7 @@ extension DestinationMachine {
         batch.history.holds += 1
         batch.note(failure, at: now.boot)
         let options = options
-        let fresh = freshPatience(at: now.boot)
+        let fresh = blame.acknowledged.patience(at: now.boot)
         var random = random
         let refusal = standing.refuse(
             failure, isAgain: batch.history.holds > 1, isProbe: isProbe, isPatient: isPatient, fresh: fresh,
@@ -366,12 +372,6 @@ extension DestinationMachine {
         case nil: break
         }
     }
-
-    /// Patience with refusals, if the destination has acknowledged something within the last ten minutes.
-    private func freshPatience(at now: BootInstant) -> Patience? {
-        guard let last = blame.acknowledged.trustedAt, now < last + Patience.trusted else { return nil }
-        return Patience(at: now)
-    }
 }
 
 /// Answers about events rather than about the destination: batches are split until the rejected events are
@@ -387,27 +387,10 @@ extension DestinationMachine {
     }
 
     /// 429 for the second time: halves a batch that may exceed the burst of the receiver's rate limiter.
-    ///
-    /// - Returns: whether the batch was halved.
-    private mutating func cutIfTooMuch(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
-        guard blame.isTooMuch(batch, failure, options.order) else { return false }
+    private mutating func halveLarge(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
         learn { $0.noteTooMuch(batch) }
         let pieces = Cut.halves(of: batch.header.events, apps: [])
         split(batch, answer, failure, into: pieces, isRejected: false)
-        return true
-    }
-
-    /// Halves a batch after its second own time-out, if the receiver does not recognise repeats: each further
-    /// attempt could store it once more. Otherwise the batch keeps its id and gets more time (`timeFactor`).
-    ///
-    /// - Returns: whether the batch was halved.
-    mutating func cutIfTooSlow(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
-        guard failure.kind == .timeout, !options.recognisesRepeats, batch.history.timeouts > 1,
-            batch.header.events > 1
-        else { return false }
-        let pieces = halves(batch, answer)
-        split(batch, answer, failure, into: pieces, isRejected: false, aside: batch.aside)
-        return true
     }
 
     /// Carries out the verdict on a batch whose events the destination refuses.
@@ -655,30 +638,21 @@ extension DestinationMachine {
 /// Then apps are tried one after another with one event each. As soon as anything is accepted, the events of
 /// an app that failed are parted from the others', halved until the failing ones are alone, and set aside.
 extension DestinationMachine {
-    /// Whether requests fail as a whole: held, breaker open or in trouble, but not because of rejected
-    /// events.
-    private var isFailing: Bool {
-        hold.map { $0.doubt == nil } ?? (breaker != nil || standing.trouble != nil)
-    }
+    /// Whether an app may be at fault, and which is asked next.
+    private var asking: Asking { Asking(options.order, blame, standing) }
 
-    /// Whether the app of each event must be known before a batch is sent and after it was accepted. The
-    /// look-up reads the batch, so it is done only while an app may be at fault.
-    var asksApps: Bool {
-        options.order == .free && hasAcknowledgedWithSettings && (blame.hasSuspects || isFailing)
-    }
+    /// Whether the app of each event must be looked up; see `Asking`.
+    var asksApps: Bool { asking.needsApps(blame) }
 
-    /// Plans an attempt with another app after 1, 2 or 4 s, if there is one; otherwise the usual waits
-    /// continue. At most five apps are tried, so that an outage costs only a few more requests.
+    /// Plans an attempt with another app, if there is one; otherwise the usual waits continue.
     mutating func askOthers(at now: Moment) {
-        guard asksApps, isFailing else { return }
-        let asked = blame.asked
-        guard asked.count < Blame.mostAsked else { return }
-        let soon = now.boot + .seconds(1 << min(asked.count, 2))
-        let numbers = kept.numbers(of: asked)
-        if standing.isForProbesOnly, kept.contains(where: { $0.isUnasked(numbers) }) {
-            standing.setProbes(to: soon)
-        } else if !asked.isEmpty, lanes.critical.waitingEvents + lanes.normal.waitingEvents > 0 {
-            turns.look(at: soon)
+        let plan = asking.plan(
+            blame, kept, isForProbesOnly: standing.isForProbesOnly,
+            waitingEvents: lanes.critical.waitingEvents + lanes.normal.waitingEvents, at: now.boot)
+        switch plan {
+        case .probe(let then): standing.setProbes(to: then)
+        case .search(let then): turns.look(at: then)
+        case nil: break
         }
     }
 
@@ -689,7 +663,7 @@ extension DestinationMachine {
     mutating func part(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure?) -> Bool {
         guard asksApps, answer.apps.count == batch.header.events, batch.maySplit(after: failure),
             let why = failure ?? standing.lastFailure?.failure, !why.saysOverload,
-            let pieces = blame.parted(answer.apps, isFailing: isFailing)
+            let pieces = blame.parted(answer.apps, isFailing: asking.isFailing)
         else { return false }
         if failure == nil {
             attempts.update(answer.number) { $0.send(batch) }

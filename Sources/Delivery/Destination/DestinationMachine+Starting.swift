@@ -156,21 +156,8 @@ extension DestinationMachine {
     }
 }
 
-// Small batches are requested ahead, several at a time, and wait here for a place.
-//
-// With batches of 50 events, the queue's thread and this one would wake each other for every batch, which
-// costs as much as sending it. Batches leased ahead hold no place, never precede waiting critical events, and
-// are given back as soon as anything but the lack of a place stops them.
+// Small batches are requested ahead, several at a time, and wait here for a place (see `Ahead`).
 extension DestinationMachine {
-    /// Most batches that wait for a place. They hold at most 5 × 64 KiB of lines.
-    private static let mostAhead = 5
-    /// More are requested only when at most this many are left, so that several requests go to the queue
-    /// together.
-    private static let fewAhead = 1
-    /// Largest batch requested ahead, in uncompressed bytes. Larger batches cost memory and cause few
-    /// wake-ups anyway.
-    private static let largestAhead = 64 << 10
-
     /// Creates an attempt and returns its name.
     mutating func begin(_ attempt: Attempt) -> AttemptID { attemptID(attempts.begin(attempt)) }
 
@@ -192,23 +179,12 @@ extension DestinationMachine {
         giveBack(batch, number)
     }
 
-    /// Requests full batches ahead of a free place, if nothing is wrong and many of them wait.
+    /// Requests full batches ahead of a free place; see `Ahead`.
     private mutating func askAhead(_ gate: Gate, at now: Moment) {
-        guard options.order == .free, gate.block == nil, gate.automatic != nil, obstacle(gate) == nil,
-            standing.storeRetryAt == nil, !pushing.isActive, !turns.isLimited, kept.isEmpty,
-            !blame.hasSuspects, !pushing.isStopping, attempts.counts.sending > 0,
-            attempts.counts.ahead <= DestinationMachine.fewAhead
-        else { return }
-        let first = backlog
-        guard !first.hasPlace(.normal, isTroubled: standing.trouble != nil) else { return }
-        let priority: Priority = first.available(.critical) > 0 ? .critical : .normal
-        guard first.isSmall(priority, atMost: DestinationMachine.largestAhead) else { return }
-        while attempts.counts.ahead < DestinationMachine.mostAhead {
-            let backlog = backlog
-            guard backlog.available(priority) >= options.mostEvents, backlog.isDue(priority, gate, pushing)
-            else { return }
-            let id = begin(Attempt(.nextAhead, priority: priority, isProbe: false, isPushed: false))
-            emit(.leaseNext(id, chooser(gate, at: now).request(priority)))
+        guard let lane = Ahead.lane(chooser(gate, at: now)) else { return }
+        while Ahead.wantsMore(backlog, lane, gate, pushing) {
+            let id = begin(Attempt(.nextAhead, priority: lane, isProbe: false, isPushed: false))
+            emit(.leaseNext(id, chooser(gate, at: now).request(lane)))
         }
     }
 }
@@ -309,34 +285,27 @@ extension DestinationMachine {
         emit(.send(attemptID(number)))
     }
 
-    /// The remembered state of a leased batch; otherwise a new state.
+    /// The remembered state of a leased batch; otherwise a new state (see `Recognition`).
     ///
-    /// A request for the next batch may cross with a batch that is being formed or given back; the queue then
-    /// hands out a batch that is remembered here.
     /// - Returns: nil if the batch must not be sent now; the attempt has ended then.
     private mutating func recognise(
         _ new: TrackedBatch, for number: UInt64, _ wish: Attempt.Wish, at now: Moment
     ) -> TrackedBatch? {
-        let header = new.header
-        if case .known(let batch) = wish { return batch.content }
-        if let known = kept[header.id] {
-            guard known.notBefore <= now.boot, !known.isSetAside else {
-                attempts.end(number)
-                emit(.release(header.id))
-                return nil
-            }
-            kept.remove(header.id)
-            pushing.begun(header.id)
-            return known
+        switch Recognition(of: new.header.id, wish, kept, attempts, at: now.boot) {
+        case .new: return new
+        case .known(let batch): return batch
+        case .kept(let batch):
+            kept.remove(batch.header.id)
+            pushing.begun(batch.header.id)
+            return batch
+        case .notYet:
+            attempts.end(number)
+            emit(.release(new.header.id))
+            return nil
+        case .isOnItsWay:
+            attempts.end(number)
+            return nil
         }
-        // This attempt holds no batch yet, so `other` is a different attempt.
-        let other = attempts.of(header.id)
-        guard let other else { return new }
-        // The other attempt requested this batch by id and will get an empty answer; this one continues with
-        // it.
-        if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
-        attempts.end(number)
-        return nil
     }
 
     /// Ends an attempt and remembers its batch for another one; the queue gets the lease back.

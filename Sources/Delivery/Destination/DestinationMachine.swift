@@ -309,15 +309,9 @@ extension DestinationMachine {
             endRetryAfter()
             standing.forgetNoRoute()
         }
-        let backlog = backlog
-        let events = PerPriority(critical: backlog.waiting(.critical), normal: backlog.waiting(.normal))
-        let free = PerPriority(critical: backlog.freeToTake(.critical), normal: backlog.freeToTake(.normal))
         pushing.begin(
             Push(
-                everything: everything || pushing.isEverything, events: events,
-                revisions: PerPriority(
-                    critical: views.critical.summary.revision, normal: views.normal.summary.revision),
-                free: free,
+                everything: everything || pushing.isEverything, backlog,
                 batches: kept.ids { !$0.isSetAside }))
         // Batches in flight belong to a drain, because it reports all that is left. For a dispatch, only
         // batches that are not sent yet belong to what waited.
@@ -344,14 +338,8 @@ extension DestinationMachine {
 
     /// Ends a push if something of higher precedence stops sending.
     mutating func endPushAtObstacle(_ gate: Gate) {
-        guard pushing.isActive, let obstacle = obstacle(gate) else { return }
-        // A command has one probe past an open breaker or a hold: it must be able to find out that the
-        // receiver was repaired.
-        if [.breakerOpen, .held, .waitingForRetry].contains(obstacle),
-            pushing.hasProbe || attempts.counts.probes > 0
-        {
-            return
-        }
+        guard let obstacle = obstacle(gate), pushing.ends(at: obstacle, probes: attempts.counts.probes)
+        else { return }
         stopPush(obstacle)
     }
 
@@ -362,18 +350,13 @@ extension DestinationMachine {
             turns.rateRetryAt == nil,
             attempts.begun < options.parallelBatches
         else { return }
-        if Priority.inOrder.contains(where: mayStillShow) { return }
+        let backlog = backlog
+        guard !pushing.mayFindMore(in: backlog) else { return }
         if let obstacle = obstacle(gate), backlog.hasSomething {
             stopPush(obstacle)
         } else {
             // All remaining batches have failed and wait for a retry.
             stopPush(kept.isEmpty ? nil : .waitingForRetry)
         }
-    }
-
-    /// Whether a lane may hold more of the push than the summary shows, so that the queue is asked once more.
-    private func mayStillShow(_ priority: Priority) -> Bool {
-        guard pushing.wants(more: 0, priority) || pushing.wantsFree(priority) else { return false }
-        return views[priority].mayHoldMore
     }
 }

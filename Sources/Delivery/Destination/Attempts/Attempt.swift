@@ -266,3 +266,17 @@ struct Push: Sendable {
     /// Whether one attempt may still pass an open breaker or a hold.
     var probe = true
 }
+
+extension Push {
+    /// What waits now.
+    ///
+    /// - Parameter batches: remembered batches that are wanted too.
+    init(everything: Bool, _ backlog: Backlog, batches: Set<BatchID>) {
+        self.everything = everything
+        self.batches = batches
+        events = PerPriority(critical: backlog.waiting(.critical), normal: backlog.waiting(.normal))
+        free = PerPriority(critical: backlog.freeToTake(.critical), normal: backlog.freeToTake(.normal))
+        revisions = PerPriority(
+            critical: backlog.views.critical.summary.revision, normal: backlog.views.normal.summary.revision)
+    }
+}

@@ -35,6 +35,12 @@ struct Acknowledged: Sendable {
     /// The settings have changed: earlier acknowledgements prove nothing about them.
     mutating func forgetSettings() { (isWithSettings, latestBeginning, trustedAt) = (false, nil, nil) }
 
+    /// Patience with refusals of the request itself, if anything was acknowledged in the last ten minutes.
+    func patience(at now: BootInstant) -> Patience? {
+        guard let trustedAt, now < trustedAt + Patience.trusted else { return nil }
+        return Patience(at: now)
+    }
+
     /// The credentials have changed: the next refusal holds the destination at once.
     mutating func forgetCredentials() { trustedAt = nil }
 }

@@ -33,6 +33,40 @@ struct PartialAnswer: Sendable {
     }
 }
 
+extension Blame {
+    /// The verdict on events of one app that an answer rejects by name.
+    struct NamedVerdict: Sendable {
+        /// App of the events; nil if it is unknown.
+        let app: String?
+        /// In the batch's order, at least one.
+        let events: [RejectedEvent]
+        /// Whether the events become dead letters. Otherwise too many of the app's events were rejected, and
+        /// these are kept.
+        let isGivenUp: Bool
+    }
+
+    /// Judges the events that an answer rejects by name while it accepts others, app by app. Those that are
+    /// given up count at once: they leave less room for the next app's.
+    ///
+    /// - Parameters:
+    ///   - size: number of events in the answered batch.
+    ///   - isFull: whether no more rejected batches can be kept.
+    ///   - app: the app of the event at a position.
+    mutating func judgeNamed(
+        _ rejected: [RejectedEvent], of size: Int, isFull: Bool, app: (Int) -> String?
+    ) -> [NamedVerdict] {
+        let byApp = Dictionary(grouping: rejected) { app($0.index) ?? "" }
+        return byApp.sorted { $0.key < $1.key }.map { name, events in
+            let app = name.isEmpty ? nil : name
+            let isGivenUp = isFull || mayGiveUp(events.count, of: size, app: app)
+            if isGivenUp {
+                noteGivenUp(events.count, of: size, app: app)
+            }
+            return NamedVerdict(app: app, events: events, isGivenUp: isGivenUp)
+        }
+    }
+}
+
 extension Settlement {
     /// A settlement that gives each event its fate; neighbours with the same fate become one part.
     init(_ batch: TrackedBatch, _ fates: [Disposition]) {

@@ -48,6 +48,27 @@ struct Pushing: Sendable {
 
     mutating func clearEnds() { ends.removeAll() }
 
+    // MARK: When a push ends
+
+    /// Whether a reason for which nothing is sent ends the push.
+    ///
+    /// A command has one probe past an open breaker or a hold: it must be able to find out that the receiver
+    /// was repaired.
+    ///
+    /// - Parameter probes: number of probes on their way.
+    func ends(at obstacle: DestinationStateName, probes: Int) -> Bool {
+        guard isActive else { return false }
+        let mayProbe = [.breakerOpen, .held, .waitingForRetry].contains(obstacle)
+        return !(mayProbe && (hasProbe || probes > 0))
+    }
+
+    /// Whether a lane may hold more of the push than its summary shows, so that the queue is asked once more.
+    func mayFindMore(in backlog: Backlog) -> Bool {
+        Priority.inOrder.contains { priority in
+            (wants(more: 0, priority) || wantsFree(priority)) && backlog.views[priority].mayHoldMore
+        }
+    }
+
     // MARK: What is still to go
 
     /// Whether a remembered batch belongs to the push.
