@@ -15,7 +15,7 @@ struct AheadTests {
         return world
     }
 
-    private func ready(_ world: World) -> Int { world.main.attempts.counts.ready.normal }
+    private func ready(_ world: World) -> Int { world.shown.attempts - world.shown.inFlight }
 
     @Test("ac04: a batch leased ahead waits for a slot, and is sent as soon as one is free")
     func ac04_readyWaits() {

@@ -170,7 +170,7 @@ struct AppRejectionTests {
             world.accept(10)
             world.run(.seconds(1))
         }
-        #expect(world.main.kept.all.contains { $0.aside == .rejected && $0.header.events > 1 })
+        #expect(world.store.batches.values.contains { $0.events.count > 1 } && !world.shown.setAside.isEmpty)
         isRepaired.value = true
         for _ in 0..<120 {
             world.accept(10)
@@ -237,7 +237,7 @@ struct AppRejectionTests {
             world.run(.seconds(1))
         }
         world.run(.seconds(60))
-        #expect(world.main.hold?.doubt?.isAnnounced == true && world.alerts == 1)
+        #expect(world.saysHeld && world.alerts == 1)
         #expect(world.store.deadLettered.count <= before + 10 && world.store.queued >= 290)
         refusesAll.value = false
         world.accept(50)

@@ -384,7 +384,7 @@ struct CommandTests {
         world.publish()
         world.run(.seconds(60))
         #expect(world.store.acknowledged.isEmpty && world.store.faults.isEmpty)
-        #expect(world.shown.attempts == 0 && world.main.kept.isEmpty)
+        #expect(world.shown.attempts == 0 && world.keepsNothing)
         world.input(.enabled(true))
         world.accept(50)
         world.run(.seconds(60))
@@ -478,8 +478,7 @@ struct NowTests {
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
         world.accept(120)
         world.run(.seconds(120))
-        #expect(
-            world.store.acknowledged.isEmpty && world.main.kept.all.allSatisfy { $0.notBefore > world.boot })
+        #expect(world.store.acknowledged.isEmpty && world.nextIn.map { $0 > .zero } == true)
         let id = CommandID(number: 1)
         let now: DeliveryInput = isDrain ? .drain(id, nil, timeout: .seconds(60)) : .dispatch(id, nil)
         // Not repaired yet: each batch goes once at most, and the command says what failed.

@@ -90,7 +90,7 @@ struct DoubtTests {
         world.accept(400, priority)
         world.accept(500)
         world.run(.seconds(36))
-        #expect(world.store.acknowledged.count == 600 && world.main.hold?.doubt?.isAnnounced != true)
+        #expect(world.store.acknowledged.count == 600 && !world.saysHeld)
     }
 
     @Test("rejected events beyond the limit for setting aside become dead letters, and delay nothing")
@@ -122,7 +122,7 @@ struct DoubtTests {
             world.run(.seconds(10))
             var blips = 1
             world.answer = { world, sent in
-                guard world.main.hold?.doubt != nil, blips > 0 else {
+                guard blips > 0, world.isHeld else {
                     return (.milliseconds(20), receiver.answer(sent))
                 }
                 blips -= 1
@@ -177,10 +177,9 @@ struct DoubtTests {
         #expect(!world.shown.setAside.isEmpty)
         world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
         // Until one of them is due.
-        let first = world.main.kept.all.filter(\.isSetAside).map(\.notBefore).min() ?? world.boot
-        world.run(first - world.boot + .seconds(30))
+        world.run((world.nextIn ?? .zero) + .seconds(30))
         #expect(
-            world.main.kept.isEmpty && world.store.acknowledged.count + world.store.deadLettered.count == 520)
+            world.keepsNothing && world.store.acknowledged.count + world.store.deadLettered.count == 520)
     }
 
     @Test(
@@ -219,7 +218,7 @@ struct DoubtTests {
             world.accept(400)
             world.run(.seconds(3600))
             #expect(
-                world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.isEmpty, "\(manner)")
+                world.saysHeld && world.store.deadLettered.isEmpty, "\(manner)")
             #expect(world.sent.count < 3000, "\(world.sent.count) requests in an hour")
             #expect(world.alerts == 1, "\(manner): told once")
             world.answer = before
@@ -272,7 +271,7 @@ struct DoubtTests {
             // Now and then a failure that passes, in the middle of a doubt.
             var blips = Int.random(in: 0..<10, using: &random) == 0 ? 1 : 0
             world.answer = { world, sent in
-                guard blips > 0, world.main.hold?.doubt != nil else {
+                guard blips > 0, world.isHeld else {
                     return (latency, receiver.answer(sent))
                 }
                 blips -= 1
@@ -288,7 +287,7 @@ struct DoubtTests {
             let late = waiting.filter { world.boot - $0.value > .seconds(36) }
             guard late.isEmpty else {
                 Issue.record(
-                    "seed \(seed), step \(step), \(manner): \(late.count) good events wait, hold \(String(describing: world.main.hold))"
+                    "seed \(seed), step \(step), \(manner): \(late.count) good events wait, state \(String(describing: world.shown.obstacle))"
                 )
                 return
             }

@@ -18,7 +18,7 @@ struct FailureTests {
         #expect((.seconds(5) ... .milliseconds(10_020)).contains(waits[0]))
         #expect((.seconds(150) ... .milliseconds(300_020)).contains(waits[1]))
         #expect((.seconds(600) ... .milliseconds(1_200_020)).contains(waits[2]))
-        #expect(world.isBroken && world.main.breaker?.nextProbe == nil)
+        #expect(world.isBroken && world.nextIn == nil)
         #expect(world.alerts == 1)
     }
 
@@ -73,11 +73,11 @@ struct FailureTests {
         long.answer = { _, _ in (.zero, .retryAfter(.seconds(86_400 * 365), .unavailable)) }
         long.accept(50)
         long.run(.seconds(1))
-        let until = try #require(long.main.retryAfterUntil)
-        #expect((.seconds(86_390) ... .seconds(129_650)).contains(until - long.boot))
+        let wait = try #require(long.nextIn)
+        #expect((.seconds(86_390) ... .seconds(129_650)).contains(wait))
         long.stepWall(by: .seconds(-86_400 * 1000))
         long.restart()
-        #expect(try #require(long.main.retryAfterUntil) - long.boot <= .seconds(129_650))
+        #expect(try #require(long.nextIn) <= .seconds(129_650))
     }
 
     @Test(
@@ -141,7 +141,7 @@ struct FailureTests {
         world.accept(150)
         world.accept(50, to: "other")
         world.run(.seconds(86_400))
-        #expect(world.main.kept.all.allSatisfy { $0.failures == 0 })
+        #expect(world.shown.waitingForRetry == 0)
         #expect(world.sent.filter { $0.destination == "other" }.count == 1)
         #expect(world.sent.filter { $0.destination == "main" }.count <= 12)
     }
@@ -277,9 +277,10 @@ struct FailureTests {
             world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
             world.accept(200)
             world.run(.seconds(400))
-            let failures = world.main.kept.all.map(\.failures)
+            let failures = Dictionary(grouping: world.sent, by: \.batch).mapValues(\.count)
             #expect(
-                failures.count == 4 && failures.allSatisfy { $0 >= 2 }, "\(Seeds.again(seed)): \(failures)")
+                world.shown.waitingForRetry == 4 && failures.values.allSatisfy { $0 >= 2 },
+                "\(Seeds.again(seed)): \(failures)")
             world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
             let before = world.sent.count
             world.accept(50)

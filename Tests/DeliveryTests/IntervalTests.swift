@@ -93,7 +93,7 @@ struct IntervalTests {
         world.accept(1000)
         world.run(.milliseconds(400))
         // After the three that were in flight one is tried at a time.
-        #expect(world.main.kept.count == 3)
+        #expect(world.shown.waitingForRetry == 3)
         world.run(.seconds(30))
         #expect((6...8).contains(Set(world.sent.map(\.batch)).count))
         world.accept(1, .critical)
@@ -203,17 +203,17 @@ struct IntervalTests {
         world.run(.seconds(60))
         #expect(world.sent.count == 1 && world.sent[0].at - start < .seconds(31))
         world.restart()
-        #expect(world.machine.interval == .every(.seconds(600)))
+        #expect(world.machine.snapshot(at: world.now).interval == .every(.seconds(600)))
         world.input(.interval(.off, isDurable: true))
         world.restart()
-        #expect(world.machine.interval == .off)
+        #expect(world.machine.snapshot(at: world.now).interval == .off)
         // Without being asked to keep it, nothing that was kept is forgotten.
         world.input(.interval(nil, isDurable: false))
-        #expect(world.machine.interval == .every(.seconds(600)))
+        #expect(world.machine.snapshot(at: world.now).interval == .every(.seconds(600)))
         world.restart()
-        #expect(world.machine.interval == .off)
+        #expect(world.machine.snapshot(at: world.now).interval == .off)
         world.input(.interval(nil, isDurable: true))
         world.restart()
-        #expect(world.machine.interval == .every(.seconds(600)))
+        #expect(world.machine.snapshot(at: world.now).interval == .every(.seconds(600)))
     }
 }

@@ -65,14 +65,14 @@ struct MoveTests {
         world.answer = { _, _ in (.milliseconds(50), .retry(.unavailable)) }
         world.accept(300)
         world.run(.seconds(120))
-        #expect(world.main.chooser(Gate(), at: world.now).isFullOfRetries(.normal))
+        #expect(world.shown.waitingForRetry >= 6)
         world.answer = { _, _ in (.milliseconds(50), .acknowledged) }
         if moves {
             world.move("main", to: "elsewhere")
         } else {
             world.purge("main")
         }
-        #expect(world.main.kept.isEmpty)
+        #expect(world.keepsNothing)
         world.accept(10)
         world.run(.seconds(7))
         #expect(world.store.received.count == 10)
@@ -91,7 +91,7 @@ struct MoveTests {
         world.input(.resume(token: nil, nil))
         world.run(.seconds(60))
         #expect(world.sent.count == tried && world.store.queued == 50 && world.store.leased.isEmpty)
-        #expect(world.main.kept.isEmpty)
+        #expect(world.keepsNothing)
     }
 
     @Test("a destination that was removed and restored during a request soon knows its backlog: a drain ends")

@@ -34,7 +34,7 @@ struct OwnSettingsTests {
             ("pager", { $0.interval = .every(.seconds(1)) }),
             ("alarm", { $0.criticalDelay = .milliseconds(500) }),
         ])
-        let names = world.machine.destinations.keys
+        let names = world.names
         let start = world.boot
         for name in names { world.accept(3, to: name) }
         world.run(.seconds(100))
@@ -62,7 +62,7 @@ struct OwnSettingsTests {
             ("weak", { $0.parallelBatches = 1 }),
         ])
         world.answer = { _, _ in (.seconds(1), .acknowledged) }
-        for name in world.machine.destinations.keys { world.accept(150, to: name) }
+        for name in world.names { world.accept(150, to: name) }
         world.run(.seconds(300))
         func sizes(_ name: DestinationName) -> [Int] {
             world.sent.filter { $0.destination == name }.map(\.events.count)
@@ -85,7 +85,7 @@ struct OwnSettingsTests {
                 [("main", { _ in }), ("own", { $0.interval = own })],
                 all: isOffForAll ? .off : .every(.seconds(6)))
             let off: DestinationName = isOffForAll ? "main" : "own"
-            for name in world.machine.destinations.keys { world.accept(60, to: name) }
+            for name in world.names { world.accept(60, to: name) }
             world.run(.seconds(1_000))
             #expect(world.sent.allSatisfy { $0.destination != off })
             #expect(world.sent.reduce(0) { $0 + $1.events.count } == 60)
@@ -95,7 +95,7 @@ struct OwnSettingsTests {
             #expect(world.store.queued == 0 && world.results[CommandID(number: 1)] == .done)
             // The stop drains the one that sends by itself only.
             world.sent = []
-            for name in world.machine.destinations.keys { world.accept(3, to: name) }
+            for name in world.names { world.accept(3, to: name) }
             world.input(.stop(grace: .seconds(10)))
             world.run(.seconds(20))
             #expect(world.isStopped && world.sent.map(\.destination) == [isOffForAll ? "own" : "main"])
@@ -212,7 +212,7 @@ struct OwnSettingsTests {
         world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
         let start = (boot: world.boot, wall: world.wall)
         world.check = { world, sent in
-            guard let options = world.machine.destinations[sent.destination]?.options,
+            guard let options = world.options(of: sent.destination),
                 case .every(let interval) = options.interval ?? all,
                 let stored = world.store.batches[sent.batch]
             else { return world.faults.append("\(sent.batch) is nobody's") }
@@ -239,7 +239,7 @@ struct OwnSettingsTests {
         #expect(world.faults.isEmpty, "\(again): \(world.faults.prefix(3))")
         #expect(world.store.queued == 0 && world.machine.wakeAt(world.now) == nil, "\(again)")
         for (name, most) in world.mostInFlight {
-            #expect(most <= (world.machine.destinations[name]?.options.parallelBatches ?? 0) + 1, "\(again)")
+            #expect(most <= (world.options(of: name)?.parallelBatches ?? 0) + 1, "\(again)")
         }
     }
 }

@@ -66,7 +66,7 @@ struct PrecedenceTests {
         world.accept(50, to: "other")
         world.run(.seconds(100))
         #expect(world.store.acknowledged.count == 150)
-        #expect(world.machine.destinations.keys.sorted() == ["main"])
+        #expect(world.names.sorted() == ["main"])
         #expect(world.isHeld)
         // A container that changes some setting has mended nothing: only a person's reload says so.
         world.input(.reload(options { $0.fingerprint = "1" }, isByPerson: false))

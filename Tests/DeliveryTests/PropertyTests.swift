@@ -49,7 +49,7 @@ struct PropertyTests {
             #expect(world.store.received.values.allSatisfy { $0 == 1 }, "\(again): sent again")
         }
         for (name, most) in world.mostInFlight {
-            let limit = world.machine.destinations[name]?.options.parallelBatches ?? 0
+            let limit = world.options(of: name)?.parallelBatches ?? 0
             #expect(most <= limit + 1, "\(again)")
         }
     }

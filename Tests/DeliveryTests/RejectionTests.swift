@@ -79,10 +79,15 @@ struct RejectionTests {
         var world = World(options { $0.fingerprint = "a" })
         world.accept(50)
         world.run(.seconds(1))
+        world.answer = { _, _ in (.milliseconds(1), .rejected(.badRequest)) }
         world.restart()
-        #expect(world.main.hasAcknowledgedWithSettings)
+        world.accept(1)
+        world.run(.seconds(10))
+        #expect(world.store.deadLettered.count == 1, "the destination has accepted others")
         world.restart(options { $0.fingerprint = "b" })
-        #expect(!world.main.hasAcknowledgedWithSettings)
+        world.accept(1)
+        world.run(.seconds(10))
+        #expect(world.store.deadLettered.count == 1 && world.isHeld, "these settings may be wrong")
     }
 
     @Test("a batch that alone exhausts its retries is set aside and bisected later, and others continue")
@@ -94,7 +99,7 @@ struct RejectionTests {
         #expect(world.store.acknowledged.count == 50 * 60 * 48 - 1)
         #expect(!world.isBroken)
         #expect(!world.notes.contains { if case .breakerOpened = $0 { true } else { false } })
-        #expect(world.main.kept.all.map(\.header.events) == [1])
+        #expect(world.shown.setAside == ["": 1])
         // The one event is tried now and then, not all the time.
         #expect(world.sent.count { $0.events.contains(25) } < 48 * 6 + 40)
     }
@@ -111,8 +116,7 @@ struct RejectionTests {
             world.answer = rejecting([25], .retry(failure))
             for minute in 0..<600 { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
             world.run(.seconds(36_000))
-            let lost = world.main.kept.all.map(\.header.events)
-            #expect(lost == [50], "\(index)")
+            #expect(world.shown.setAside == ["": 50], "\(index)")
             #expect(Set(world.sent.filter { $0.events.contains(25) }.map(\.batch)).count == 1, "\(index)")
         }
     }
@@ -164,8 +168,8 @@ struct RejectionTests {
         world.runUntilQuiet()
         #expect(world.store.deadLettered.keys.sorted() == [3])
         #expect(world.store.acknowledged.count == 49)
-        let learned = try #require(world.main.blame.ceiling)
-        #expect(learned.bytes < 2 * limit)
+        let kept = try #require(world.switches[SwitchName.ceiling("main")])
+        #expect(try #require(SizeCeiling(kept: kept, fingerprint: "")).bytes < 2 * limit)
         let before = world.sent.count
         world.accept(50)
         world.runUntilQuiet()
@@ -173,7 +177,7 @@ struct RejectionTests {
         // With the ceiling nothing is refused any more.
         #expect(world.sent.dropFirst(before).allSatisfy { $0.events.count <= 10 })
         world.input(.reload(world.machine.options))
-        #expect(world.main.blame.ceiling == nil)
+        #expect(world.switches[SwitchName.ceiling("main")] == nil)
     }
 
     @Test("the size limit from 413 survives a restart with the same settings only")

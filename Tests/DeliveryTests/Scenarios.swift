@@ -44,6 +44,14 @@ extension World {
         }
     }
 
+    /// The settings in force of a destination.
+    func options(of name: DestinationName) -> DestinationOptions? {
+        machine.options.destinations.first { $0.name == name }
+    }
+
+    /// The destinations that `status` shows.
+    var names: [DestinationName] { machine.snapshot(at: now).destinations.map(\.name) }
+
     /// The destination as `status` shows it.
     var shown: DeliverySnapshot.Destination {
         let all = machine.snapshot(at: now).destinations
@@ -52,6 +60,24 @@ extension World {
 
     /// Whether only probes are sent because the destination refuses, for a person to look at or for a moment.
     var isHeld: Bool { shown.obstacle == .held || shown.obstacle == .waitingForRetry }
+
+    /// Whether the log says that the destination is held, and not yet that this is over.
+    var saysHeld: Bool {
+        for note in notes.reversed() {
+            switch note {
+            case .held: return true
+            case .holdLifted: return false
+            default: continue
+            }
+        }
+        return false
+    }
+
+    /// Whether nothing waits for a retry, and nothing is set aside.
+    var keepsNothing: Bool { shown.waitingForRetry == 0 && shown.setAside.isEmpty }
+
+    /// How long until something is sent without a command; nil if nothing is planned.
+    var nextIn: Duration? { shown.nextAttempt.map { $0 - wall } }
 
     /// Whether only probes are sent because the destination has failed too often.
     var isBroken: Bool { shown.obstacle == .breakerOpen }

@@ -79,7 +79,7 @@ struct TrustTests {
         world.accept(120)
         world.run(.seconds(60))
         #expect(world.store.deadLettered.count == 120 && !world.isHeld)
-        #expect(!world.main.hasAcknowledgedWithSettings)
+        #expect(world.switches[SwitchName.acknowledged("main")] == nil)
     }
 
     @Test("events rejected before they are sent say nothing about a destination that is down")

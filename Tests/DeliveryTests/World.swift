@@ -56,6 +56,8 @@ struct World {
     /// What was found wrong, with the time; empty when all is well.
     var faults: [String] = []
     var inFlight: [AttemptID: Sent] = [:]
+    /// The batch that the queue gave each attempt.
+    private var given: [AttemptID: BatchID] = [:]
     var mostInFlight: [DestinationName: Int] = [:]
     /// Called when a batch is sent, asked for, or answered.
     var check: (inout World, Sent) -> Void = { _, _ in }
@@ -129,7 +131,7 @@ struct World {
     /// The process dies and another one starts: leases are gone, switches and batches stay.
     mutating func restart(_ options: DeliveryOptions? = nil, down: Duration = .zero) {
         queue.removeAll { if case .accept = $0.next { false } else { true } }
-        inFlight = [:]
+        (inFlight, given) = ([:], [:])
         store.leased = []
         pass(down)
         machine = DeliveryMachine(
@@ -191,6 +193,7 @@ struct World {
             }
             if summariesOvertake { input(.lanes(store.lanes)) }
             let lane = result == .failed ? nil : store.summary(request.destination, request.priority)
+            if case .batch(let header, _) = result { given[id] = header.id }
             input(.leased(id, result, apps: apps(of: result), lane: lane))
             publish()
         case .leaseAgain(let id, let batch):
@@ -199,7 +202,10 @@ struct World {
                 result = store.lease(batch, for: id.destination).map { .batch($0, mayBeTaken: true) } ?? .none
             }
             var lane: LaneSummary?
-            if case .batch(let header, _) = result { lane = store.summary(id.destination, header.priority) }
+            if case .batch(let header, _) = result {
+                given[id] = header.id
+                lane = store.summary(id.destination, header.priority)
+            }
             input(.leased(id, result, apps: apps(of: result), lane: lane))
             publish()
         case .release(let batch):
@@ -243,9 +249,7 @@ struct World {
             case .send(let id): send(id)
             case .cut(let id): inFlight[id] = nil
             case .countLate(let id, let deadline, let before, let most):
-                let events = machine.destinations[id.destination]?.attempts[id.number]?.batch.flatMap {
-                    store.batches[$0.header.id]
-                }
+                let events = given[id].flatMap { store.batches[$0] }
                 let late = events?.events.count { $0.acceptedAt < before } ?? 0
                 machine.noteLate(id.destination, deadline.name, min(most, late))
             case .persist(let name, let value): switches[name] = value
@@ -258,16 +262,13 @@ struct World {
     }
 
     private mutating func send(_ id: AttemptID) {
-        guard let attempt = machine.destinations[id.destination]?.attempts[id.number],
-            let batch = attempt.batch,
-            let stored = store.batches[batch.header.id]
-        else {
+        guard let batch = given[id], let stored = store.batches[batch] else {
             faults.append("\(boot): sends a batch that the queue does not have")
             return
         }
         let sent = Sent(
-            at: boot, destination: id.destination, batch: batch.header.id, priority: attempt.priority,
-            events: stored.events.map(\.number), timeFactor: batch.timeFactor)
+            at: boot, destination: id.destination, batch: batch, priority: stored.header.priority,
+            events: stored.events.map(\.number), timeFactor: machine.timeFactor(of: id))
         if inFlight.values.contains(where: { $0.batch == sent.batch }) {
             faults.append("\(boot): batch \(sent.batch) is in flight twice")
         }
