@@ -192,6 +192,29 @@ struct RecordTests {
         }
     }
 
+    @Test("with the defaults of files read in place every shape is whole, most have their time and severity")
+    func shapesByDefault() throws {
+        var whole: [String] = []
+        var withoutTime: [String] = []
+        var withoutSeverity: [String] = []
+        for known in LoggerLine.all {
+            var reading = Reading(try options { $0.kind = .log })
+            let (verdict, output) = reading.read(known.line)
+            let isRecord = reading.pass.isRecord
+            if verdict.kind == .accepted, isRecord, let output, failure(String(output.dropLast())) == nil {
+                whole.append(known.logger)
+            }
+            let time = known.time.map { text in
+                Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) }
+            }
+            if verdict.eventTime != time ?? Reading.now { withoutTime.append(known.logger) }
+            if reading.severity?.level != known.level { withoutSeverity.append(known.logger) }
+        }
+        #expect(LoggerLine.all.count >= 75 && whole.count == LoggerLine.all.count)
+        #expect(withoutTime.count <= 10, "\(withoutTime)")
+        #expect(withoutSeverity.count <= 7, "\(withoutSeverity)")
+    }
+
     /// A line that a real program has written: scripts/logger-lines.
     private struct RealLine: Decodable {
         let logger: String
