@@ -78,7 +78,7 @@ public struct AppSettings: SettingsSection {
     private var parsing: String? {
         get { parse ?? pattern }
         set {
-            let isPattern = newValue?.contains("(?P<") == true || newValue?.contains("(?<") == true
+            let isPattern = newValue?.holds("(?P<") == true || newValue?.holds("(?<") == true
             parse = isPattern ? nil : newValue
             pattern = isPattern ? newValue : nil
         }
