@@ -23,5 +23,20 @@ extension EndToEnd {
             #expect(bench.agentLog.contains("fewer files are held open than spool.max_open_files allows"))
             #expect(try bench.stopAgent() == 0)
         }
+
+        @Test("with a limit that leaves none for the control socket the limit is named, not another cause")
+        func hardlyAny() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent(waits: false, under: ["prlimit", "--nofile=30:30"])
+            try wait(.seconds(60), "the log to name the limit:\n\(bench.agentLog)") {
+                bench.agentLog.contains("raise LimitNOFILE")
+            }
+            try wait(.seconds(60), "the log to name the socket:\n\(bench.agentLog)") {
+                bench.agentLog.contains("control.sock")
+            }
+            #expect(!bench.agentLog.contains("another user's socket"), "\(bench.agentLog)")
+            bench.killAgent()
+        }
     }
 }

@@ -30,6 +30,44 @@ extension EndToEnd {
             try bench.waitUntilDelivered(200)
         }
 
+        @Test("of files removed while the agent is stopped those are named that were not read to their ends")
+        func removedWhileStopped() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            // Open files stay where they are: the agent waits for the end of the last line.
+            let writers = ["half.jsonl", "whole.jsonl"].map {
+                open("\(bench.spool)/\($0)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o640)
+            }
+            let half = #"{"name":"Sold","#
+            try bench.append(keyed(0..<20), to: "half.jsonl")
+            try bench.append(half, to: "half.jsonl")
+            try bench.append(keyed(20..<40), to: "whole.jsonl")
+            try bench.waitUntilDelivered(40)
+            try wait(.seconds(30), "the half line to be seen") {
+                try bench.figures().value("spoolship_spool_lag_bytes") == half.utf8.count
+            }
+            #expect(try bench.stopAgent() == 0)
+            for writer in writers { close(writer) }
+            for name in ["half.jsonl", "whole.jsonl"] { #expect(unlink("\(bench.spool)/\(name)") == 0) }
+            try bench.startAgent()
+            // A copy of it, or another name, is waited for.
+            try wait(.seconds(120), "the loss to be counted; \(bench.agentLog)") {
+                try bench.figures().value("spoolship_spool_given_up_bytes_total") > 0
+            }
+            #expect(try bench.figures().value("spoolship_spool_given_up_bytes_total") == half.utf8.count)
+            let lost = "\(half.utf8.count) B of \(bench.spool)/half.jsonl are lost"
+            try wait(.seconds(30), "status to name the file") {
+                try bench.command("status").text.contains(lost)
+            }
+            let status = try bench.command("status").text
+            #expect(status.contains("while the agent was stopped"), "\(status)")
+            #expect(!status.contains("whole.jsonl"), "\(status)")
+            let log = bench.agentLog
+            #expect(log.contains("file vanished while the agent was stopped, before it was read"), "\(log)")
+            #expect(!log.contains("path=whole.jsonl"), "\(log)")
+        }
+
         @Test("SIGHUP applies a repaired file without a restart, and a broken one not at all")
         func fault23_reload() throws {
             let bench = try Workbench()

@@ -94,6 +94,13 @@ package enum UnixSocket {
                 .addressInUse,
                 "another agent answers at \(path): stop it, or set control.socket to another path")
         }
+        // Not asked at all: this says nothing about the socket.
+        if errno == EMFILE {
+            throw ControlError(
+                .system,
+                "the control socket \(path) cannot be made: the process may not open more files; "
+                    + "raise LimitNOFILE")
+        }
         guard errno == ECONNREFUSED || errno == ENOENT else {
             throw ControlError(
                 .notPermitted,
