@@ -7,8 +7,9 @@ internal import Model
 struct BlockContext {
     /// App of the source; nil before the first `begin`.
     let state: AppState?
-    /// The kind of the app's lines by its settings. `LineDraft.isRecord` has the kind of the last line.
-    let kind: LineKind
+    /// Whether lines of the app may be events, by its settings: otherwise each is a record. A flag, because
+    /// to compare words of settings costs each line a call. `LineDraft.isRecord` says what the last line was.
+    let mayBeEvents: Bool
     let defaultPriority: Priority
     /// Whether the event's own `"priority": "critical"` and `"type": "crash"` count.
     let mayBeCritical: Bool
@@ -27,7 +28,7 @@ struct BlockContext {
     /// The context before the first `begin`.
     init() {
         state = nil
-        kind = .event
+        mayBeEvents = true
         defaultPriority = .normal
         mayBeCritical = true
         hasRules = false
@@ -44,7 +45,7 @@ struct BlockContext {
     init(_ source: EventSource, at now: Timestamp, maxAge: Duration?, isSynchronised: Bool) {
         let settings = source.state.settings
         state = source.state
-        kind = settings.kind
+        mayBeEvents = settings.kind == .event
         defaultPriority = settings.priority
         mayBeCritical = settings.mayBeCritical ?? !source.isShared
         hasRules = !source.state.rules.isEmpty

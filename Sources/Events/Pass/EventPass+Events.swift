@@ -19,7 +19,7 @@ extension EventPass {
     @inline(__always)
     mutating func judge(_ next: Int) -> Verdict {
         draft.reset()
-        guard block.kind == .event else { return judgeRecord(next) }
+        guard block.mayBeEvents else { return judgeRecord(next) }
 
         let type = lines.type
         if type == .dataLayer { return verdict(.dataLayer, next) }
@@ -185,7 +185,7 @@ extension EventPass {
     mutating func judged(_ own: Priority?, _ name: UnsafeBufferPointer<UInt8>) -> Priority {
         let priority = (block.hasRules ? rule(for: name, own: own) : nil) ?? own ?? block.defaultPriority
         let member = lines.scanner.member(.priority)
-        if priority == .normal, !block.mayBeCritical, block.kind == .event, lines.scanner.has(.priority),
+        if priority == .normal, !block.mayBeCritical, block.mayBeEvents, lines.scanner.has(.priority),
             lines.isText(member, "critical")
         {
             draft.replace(member.text, with: Array("normal".utf8))

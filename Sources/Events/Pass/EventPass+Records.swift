@@ -39,7 +39,7 @@ extension EventPass {
         draft.name = name
         let time = recordTime(state)
         let priority = judged(
-            block.kind == .event && lines.scanner.has(.priority) ? ownPriority(.other) : nil, name)
+            block.mayBeEvents && lines.scanner.has(.priority) ? ownPriority(.other) : nil, name)
         if time < block.oldest {
             return Verdict(
                 kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
@@ -132,7 +132,7 @@ extension EventPass {
             return name
         }
         let member = lines.scanner.member(.name)
-        if block.kind == .event, lines.scanner.has(.name), !lines.isNull(member) {
+        if block.mayBeEvents, lines.scanner.has(.name), !lines.isNull(member) {
             counts[.unusableName] += 1
         }
         if !lines.scanner.has(.name) || lines.isNull(member) {
