@@ -5,8 +5,8 @@ usage: PEER_FLUENT_BIT=PATH engines.py BINARY [--events 200000] [--runs 3] [--on
 
 Both tail the same files of pino's lines from their beginning and send them, packed with gzip, over TLS, to a server that answers as
 the engine does and counts the records; Kafka's broker is librdkafka's mock cluster, without TLS. The agents take turns. Only an agent's own CPU counts,
-from its start until all records arrived and it ended. Without PEER_FLUENT_BIT only the agent is measured. Fluent Bit must be built
-with its outputs es, kafka, loki and opentelemetry, which peers/fluent-bit-build leaves out: see its list.
+from its start until all records arrived and it ended. Without PEER_FLUENT_BIT only the agent is measured. peers/fluent-bit-build
+builds one with its outputs es, kafka, loki and opentelemetry.
 """
 import argparse
 import ctypes
@@ -192,7 +192,11 @@ def theirs(binary: str, name: str, engine: Engine | Broker, sources: str, option
 
 def measured(command: list, engine: Engine | Broker, work: str, options: argparse.Namespace) -> dict:
     before = engine.count
-    return peers.timed(command, dict(os.environ), lambda: engine.count - before, options.events, 300, f"{work}/agent.log")
+    result = peers.timed(command, dict(os.environ), lambda: engine.count - before, options.events, 300, f"{work}/agent.log")
+    # A format that holds the mark twice would end the run at half of the records.
+    if (arrived := engine.count - before) != options.events:
+        raise peers.Unfinished(f"{arrived} records arrived instead of {options.events}")
+    return result
 
 
 def main() -> None:
@@ -200,7 +204,7 @@ def main() -> None:
     parser.add_argument("binary")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="only engines whose name holds this")
     parser.add_argument("--scratch", default="/var/tmp")
     options = parser.parse_args()
     peer, version = peers.own_fluent_bit()
