@@ -313,6 +313,11 @@ struct FollowedLinksTests {
         for number in 0..<5 { links.forget(FileName("\(number)")) }
         let second = links.takeToLook(atMost: 3)
         #expect(second.links.isEmpty && !second.hasMore && links.isEmpty)
+        links.note(FileName("a/link"), depth: 2)
+        links.note(FileName("a/b/link"), depth: 3)
+        links.forget(in: FileName("a"))
+        #expect(links.takeToLook(atMost: 9).links.map(\.path) == [FileName("a/b/link")])
+        links.forget(FileName("a/b/link"))
         for number in 0..<(LinkedDirectories.most + 5) { links.note(FileName("\(number)"), depth: 1) }
         #expect(links.takeToLook(atMost: .max).links.count == LinkedDirectories.most)
     }

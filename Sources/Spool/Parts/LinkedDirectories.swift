@@ -27,6 +27,12 @@ struct LinkedDirectories {
     /// A link is gone.
     mutating func forget(_ path: FileName) { depths[path] = nil }
 
+    /// A directory is gone, with its links.
+    mutating func forget(in directory: FileName) {
+        guard !depths.isEmpty else { return }
+        depths = depths.filter { $0.key.parent != directory }
+    }
+
     /// The links to look at next; a new round begins with all of them.
     mutating func takeToLook(atMost most: Int) -> (links: [Link], hasMore: Bool) {
         if round.isEmpty {

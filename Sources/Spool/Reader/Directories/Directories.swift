@@ -133,6 +133,8 @@ final class Directories {
     /// Looks at all links to directories again, some at a time: no event reports that a link in the middle
     /// leads elsewhere, or that the directory comes.
     func lookAtLinks() {
+        // Without a root the descriptor is that of a directory that is not read any more.
+        guard tree.top != nil else { return }
         let next = tree.linked.takeToLook(atMost: Directories.linksATime)
         for link in next.links {
             open(link.path, depth: link.depth)
@@ -197,6 +199,7 @@ final class Directories {
         }
         watching.endWatch(of: directory)
         watching.linksGone(in: directory.path)
+        tree.linked.forget(in: directory.path)
         opener.openFiles.closed(directory)
         watching.endPolling(directory)
         for file in directory.files.values { lives.displaced(file) }
