@@ -50,7 +50,7 @@ struct ConsentSettingsTests {
                     purposes: ["stats": ["analytics", "ads"]], needs: ["shop": .purposes(["ads"])]))
         // Without purposes nothing is asked of any event.
         let none = try ConsentSettingsTests.settings("", "consent = \"all\"")
-        #expect(nConsentRules(one, ConsentStates()) == nil)
+        #expect(ConsentRules(none, ConsentStates()) == nil)
     }
 
     @Test(
