@@ -156,11 +156,6 @@ extension ReadContext {
                     of: "\(path).tls", "needs certificate_file and key_file together", .missing,
                     at: "certificate_file", "key_file")
             }
-            if destination.connectTimeout > destination.requestTimeout {
-                add(
-                    .conflict, "\(path).connect_timeout is longer than request_timeout, which includes it",
-                    at: position(of: "\(path).connect_timeout") ?? position(of: "\(path).request_timeout"))
-            }
         }
         // Containers and rules can route events to destinations that are not the default.
         if settings.containers.isEmpty, !settings.rules.contains(where: { $0.sendTo != nil }),

@@ -95,6 +95,13 @@ struct DestinationTests {
         return settings
     }
 
+    @Test("connecting is bounded by request_timeout too, which may be the shorter one")
+    func connectingIsBounded() throws {
+        let settings = try destination("request_timeout", .string("3s"))
+        #expect(settings.connectTimeout == .seconds(3))
+        #expect(DestinationSettings().connectTimeout == .seconds(10))
+    }
+
     @Test("each setting of a destination changes its fingerprint, or is declared irrelevant to answers")
     func everySettingCounts() throws {
         let clear: ([UInt8]) -> String = { String(decoding: $0, as: UTF8.self) }

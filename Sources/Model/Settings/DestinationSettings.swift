@@ -48,7 +48,12 @@ public struct DestinationSettings: Sendable, Equatable {
     /// The proxy; nil for that of the environment.
     package var proxy: EndpointURL?
     /// Time to connect, including name resolution and TLS.
-    package var connectTimeout = Duration.seconds(10)
+    package var connectTimeout: Duration {
+        get { min(longestConnecting, requestTimeout) }
+        set { longestConnecting = newValue }
+    }
+    /// The same, before `requestTimeout` bounds it.
+    private var longestConnecting = Duration.seconds(10)
     /// Time for a request, including connecting and the answer.
     package var requestTimeout = Duration.seconds(60)
     /// Age at which a connection is replaced, so that changes of DNS and load balancers take effect.
