@@ -38,7 +38,7 @@ public struct AppOptions: Sendable, Equatable {
     /// Whether the lines are entries of the systemd journal, whose message may be text.
     public var isJournal = false
     /// Format in which a container's runtime wraps the lines; nil if they are not wrapped.
-    public var format: LineFormat?
+    public var format: LineWrapper?
     /// Format of lines of text; nil if the lines are JSON, or are not parsed.
     public var textFormat: TextFormat?
     /// Whether a line that does not match the format goes to the quarantine. If false, it becomes the message

@@ -18,7 +18,7 @@
 //   the hot path; `JSONString` is shared with the code that reads them.
 // - Settings/: the settings of destinations, sessions and functions as typed values. How they are
 //   written is in Configuration.
-// - `UUIDv7`, `Compression`, `Priority`, `DeadlineNames`, `LineFormat`: small shared types.
+// - `UUIDv7`, `Compression`, `Priority`, `DeadlineNames`, `LineWrapper`: small shared types.
 //
 // Its rules:
 // - A type is here if two modules share it; otherwise it belongs to the module that uses it.

@@ -48,7 +48,7 @@ public struct SpoolOptions: Sendable, Equatable {
     /// events of these apps through `incoming/`.
     public var appsElsewhere: Set<String> = []
     /// The format that wraps lines of append files; nil, the default, if each line is a record.
-    public var format: LineFormat?
+    public var format: LineWrapper?
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default
     /// false.
     public var joinsText = false

@@ -8,7 +8,7 @@ import TextFormats
 
 @Suite("Lines wrapped by a container runtime")
 struct WrappedLineTests {
-    private func options(_ format: LineFormat?, _ text: TextHandling = .lines) -> EventOptions {
+    private func options(_ format: LineWrapper?, _ text: TextHandling = .lines) -> EventOptions {
         var options = EventOptions()
         options.defaults.kind = .log
         options.defaults.text = text
@@ -18,7 +18,7 @@ struct WrappedLineTests {
 
     /// What the lines of a block become: what was added at the end is left out.
     private func read(
-        _ text: String, _ format: LineFormat?, path: String = "", as handling: TextHandling = .lines
+        _ text: String, _ format: LineWrapper?, path: String = "", as handling: TextHandling = .lines
     ) -> [(line: String, time: Timestamp)] {
         var reading = Reading(options(format, handling))
         let bytes = Array((text + "\n").utf8)
@@ -128,7 +128,7 @@ struct WrappedLineTests {
     }
 
     /// Lines of a program's two streams, in pieces that alternate, and the records that they are, by their first pieces.
-    private func alternating(_ format: LineFormat, seed: UInt64) -> (lines: [String], records: [String]) {
+    private func alternating(_ format: LineWrapper, seed: UInt64) -> (lines: [String], records: [String]) {
         var random = SplitMix64(seed: seed)
         var (lines, records): ([String], [String]) = ([], [])
         var open: [String: Int] = [:]
@@ -159,9 +159,9 @@ struct WrappedLineTests {
 
     @Test(
         "pieces of a line are one record, whatever the other stream writes in between",
-        arguments: LineFormat.allCases,
+        arguments: LineWrapper.allCases,
         Seeds.list(0..<50))
-    func streams(format: LineFormat, seed: UInt64) {
+    func streams(format: LineWrapper, seed: UInt64) {
         let (lines, records) = alternating(format, seed: seed)
         let found = read(lines.joined(separator: "\n"), format).map(\.line).filter { $0 != "blank" }
         let expected = records.map {
@@ -254,7 +254,7 @@ struct WrappedLineTests {
             "2026-11-20T10:00:00Z ", "stderr ", "P ", "F ", "{\"a\":1}", "x", "\r", " ", "\\u00e9", "\u{e9}",
         ]
         let text = (0..<40).map { _ in pieces.randomElement(using: &random) ?? "" }.joined()
-        for format in [LineFormat.docker, .cri] {
+        for format in [LineWrapper.docker, .cri] {
             for (line, _) in read(text, format) where line.hasPrefix("{") {
                 #expect(!line.dropLast().contains("\n"), "\(line)")
             }

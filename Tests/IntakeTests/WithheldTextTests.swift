@@ -24,7 +24,7 @@ extension IntakeRuleTests {
             var settings = options.defaults
             settings.kind = .log
             settings.text = app == "blocks" ? .blocks : .lines
-            settings.format = LineFormat(rawValue: app)
+            settings.format = LineWrapper(rawValue: app)
             settings.isJournal = app == "journal"
             options.apps[app] = settings
         }
@@ -138,7 +138,7 @@ extension IntakeRuleTests {
         }
 
         /// The output as a runtime wraps it: in pieces, between which there may be other lines, and the last of which may lack its end.
-        mutating func wrapped(_ output: [String], _ format: LineFormat) -> [String] {
+        mutating func wrapped(_ output: [String], _ format: LineWrapper) -> [String] {
             func line(_ text: String, _ stream: String, isLast: Bool) -> String {
                 if format == .cri { return "2026-11-20T10:00:00Z \(stream) \(isLast ? "F" : "P") \(text)" }
                 let log = JSONValue.string(text + (isLast ? "\n" : ""))
@@ -183,7 +183,7 @@ extension IntakeRuleTests {
                 let app = drawn.pick("lines", "blocks", "docker", "cri", "journal")
                 let output = drawn.output()
                 let lines =
-                    LineFormat(rawValue: app).map { drawn.wrapped(output, $0) }
+                    LineWrapper(rawValue: app).map { drawn.wrapped(output, $0) }
                     ?? (app == "journal" ? output.map(drawn.entry) : output)
                 try await host.takeAndCommit(lines, app: app)
                 for sent in try await host.lines(of: "main", .normal) {

@@ -162,8 +162,8 @@ struct BackfillFileTests {
     }
 
     @Test(
-        "records of a container runtime are not cut at the end of a piece", arguments: LineFormat.allCases)
-    func recordsOfContainers(format: LineFormat) throws {
+        "records of a container runtime are not cut at the end of a piece", arguments: LineWrapper.allCases)
+    func recordsOfContainers(format: LineWrapper) throws {
         func line(_ text: String, isLast: Bool) -> String {
             let time = "2026-11-20T10:00:00.000000001Z"
             guard format == .docker else { return "\(time) stdout \(isLast ? "F" : "P") \(text)\n" }

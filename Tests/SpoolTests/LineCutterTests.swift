@@ -54,7 +54,7 @@ struct LineCutterTests {
         for _ in 0..<300 {
             var ends: [Bool] = []
             var text: [UInt8] = []
-            let format: LineFormat = Bool.random(using: &random) ? .cri : .docker
+            let format: LineWrapper = Bool.random(using: &random) ? .cri : .docker
             for _ in 0..<Int.random(in: 1...6, using: &random) {
                 let content = (0..<Int.random(in: 0...4, using: &random)).map { _ in
                     pieces.randomElement(using: &random) ?? "a"
@@ -92,7 +92,7 @@ struct LineCutterTests {
         arguments: Seeds.list(0..<20))
     func streams(seed: UInt64) {
         var random = SplitMix64(seed: seed)
-        for format in LineFormat.allCases {
+        for format in LineWrapper.allCases {
             for _ in 0..<100 {
                 var text: [UInt8] = []
                 var open: Set<String> = []

@@ -19,7 +19,7 @@ public struct AppSettings: SettingsSection {
     package var journal = JournalSettings()
     // How lines become records: their format, and the members for name, time and level.
     /// Format in which a container's runtime wraps lines; nil for lines as they are.
-    package var format: LineFormat?
+    package var format: LineWrapper?
     /// Whether objects with a name are events.
     package var kind: LineKind?
     /// Name of records without a name.

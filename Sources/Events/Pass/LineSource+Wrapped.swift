@@ -11,7 +11,7 @@ extension LineSource {
     /// are joined.
     @inline(never)
     mutating func readWrapped(
-        _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
         _ counts: inout EventCounts
     ) -> Reading {
         if wrapping.passesOver(start) { return .blank(next: LineSource.endOfLine(block, start, end)) }
@@ -32,7 +32,7 @@ extension LineSource {
     /// The quarantine keeps a run of neighbouring bytes of the file, which pieces with other lines between
     /// them are not. So a bad line is quarantined piece by piece.
     mutating func readNeighbours(
-        _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
         _ counts: inout EventCounts
     ) -> Reading {
         let record = record(format, block, from: start, to: end, acrossStreams: false)
@@ -48,7 +48,7 @@ extension LineSource {
     ///
     /// - Parameter acrossStreams: whether lines of the other stream may stand between its pieces.
     private mutating func record(
-        _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int, acrossStreams: Bool
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int, acrossStreams: Bool
     ) -> WrappedRecord {
         var record = WrappedRecord(at: start)
         var position = start
@@ -111,7 +111,7 @@ extension LineSource {
 
     /// One wrapped line; nil if the line is not of the runtime's format.
     private mutating func wrappedLine(
-        _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int
     ) -> WrappedLine? {
         guard format == .docker else {
             let feed = memchr(block + start, 0x0A, end - start).map {

@@ -8,7 +8,7 @@ internal import Model
 /// pieces would be read as lines of their own.
 struct Wrapping {
     /// The runtime's format; nil if lines are not wrapped.
-    private(set) var format: LineFormat?
+    private(set) var format: LineWrapper?
     /// The member `kubernetes` that each record of a CRI file gets; empty for other files.
     private(set) var pod: [UInt8] = []
     /// Most bytes that a record with pieces read before their turn may span; 0 joins no pieces across lines
@@ -37,7 +37,7 @@ struct Wrapping {
     /// Begins another block, whose offsets mean other lines.
     ///
     /// - Parameter path: the file, whose name contains the pod.
-    mutating func begin(_ format: LineFormat?, path: String, readsParsed: Bool) {
+    mutating func begin(_ format: LineWrapper?, path: String, readsParsed: Bool) {
         self.format = format
         pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
         readsParsedMembers = readsParsed

@@ -108,7 +108,7 @@ package actor Backfill: LoopActor {
     package func state(
         of key: String, app: String? = nil
     ) async -> (
-        place: String?, pieceBytes: Int, maxEventSize: Int, format: LineFormat?, encoding: FileEncoding?
+        place: String?, pieceBytes: Int, maxEventSize: Int, format: LineWrapper?, encoding: FileEncoding?
     ) {
         let options = await options()
         let format = app.flatMap { options.intake.events.apps[$0]?.format }

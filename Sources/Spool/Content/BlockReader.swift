@@ -58,7 +58,7 @@ struct BlockReader {
     /// The longest line in bytes, its LF not counted.
     let longest: Int
     /// The format that wraps the lines; nil if each line is a record.
-    var format: LineFormat?
+    var format: LineWrapper?
     /// Whether lines of text that follow each other belong together.
     var joinsText = false
     /// How a record of several lines begins; nil if each line is a record.

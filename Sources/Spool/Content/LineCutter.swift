@@ -18,7 +18,7 @@ struct LineCutter {
     /// The longest line in bytes, its LF not counted.
     let longest: Int
     /// The format that wraps lines and may split a record (CRI, Docker); nil if each line is a record.
-    var format: LineFormat?
+    var format: LineWrapper?
     /// Whether consecutive lines of text belong together.
     var joinsText = false
     /// The beginning of a record of several lines, which may still grow; nil if each line is a record.
@@ -99,7 +99,7 @@ struct LineCutter {
     static func lastLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? { bytes.lastIndex(of: 0x0A) }
 }
 
-extension LineFormat {
+extension LineWrapper {
     /// The last position in whole lines at which no record is open; 0 if a record is open everywhere.
     func end(ofRecordsIn lines: UnsafeRawBufferPointer) -> Int {
         var found = 0
@@ -136,7 +136,7 @@ extension LineFormat {
             end += feed + 1
             if let piece = piece(line) {
                 let other = (piece.isError ? open.out : open.err).map { $0 + 1 }
-                let left = other ?? 0 > LineFormat.mostLinesBetweenPieces ? nil : other
+                let left = other ?? 0 > LineWrapper.mostLinesBetweenPieces ? nil : other
                 let own = piece.isLast ? nil : Optional(0)
                 open = piece.isError ? (left, own) : (own, left)
             } else {

@@ -154,7 +154,7 @@ final class PackedLines {
     ///   - limit: most bytes of lines; a single line or record may be longer.
     ///   - format: the format that wraps the lines. A record of several lines is not cut unless it exceeds
     ///     the longest line.
-    func next(atMost limit: Int = .max, in format: LineFormat? = nil) -> Piece {
+    func next(atMost limit: Int = .max, in format: LineWrapper? = nil) -> Piece {
         let lines = self.lines
         let count = lines.count
         let feed = LineCutter.firstLineFeed(in: lines)

@@ -19,7 +19,7 @@ public final class BackfillFile {
 
     /// The format that wraps the lines (CRI, Docker); nil if lines are not wrapped. To be set before the
     /// first piece is read.
-    public var format: LineFormat?
+    public var format: LineWrapper?
 
     private let descriptor: Descriptor
     private let compression: Compression

@@ -153,7 +153,7 @@ struct BackfillRun: Sendable {
         // Where the last accepted piece ended; nil if the agent does not know the file.
         var place = state["place"]?.string
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
-        file.format = state["format"]?.string.flatMap(LineFormat.init)
+        file.format = state["format"]?.string.flatMap(LineWrapper.init)
         file.decode(state["encoding"]?.string.flatMap(FileEncoding.init))
         // A file that was rewritten since is read from its beginning.
         let isSame = try orFail(.inputOutput, try file.begin(at: place))

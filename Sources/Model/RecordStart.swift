@@ -1,26 +1,3 @@
-/// What happens to lines that are not JSON.
-public enum TextHandling: String, Sendable, CaseIterable {
-    case quarantine
-    /// Each line is the message of a record.
-    case lines
-    /// Consecutive lines are the message of one record, such as a traceback.
-    case blocks
-
-    /// Most bytes of a block; the next line begins another one.
-    public static let mostBlockBytes = 64 << 10
-}
-
-/// The format in which a container runtime wraps lines. Both split a long line of a program into
-/// several.
-public enum LineFormat: String, Sendable, CaseIterable {
-    /// Docker's json-file, `{"log": …, "stream": …, "time": …}`: in the last part of a line `log` ends
-    /// with a line feed.
-    case docker
-    /// The format of containerd and CRI-O: time, stream, `F` or `P`, text; `F` in the last part of a
-    /// line.
-    case cri
-}
-
 /// How a record of several lines begins. Readers of files use it without knowing any format.
 public struct RecordStart: Sendable, Equatable {
     /// Most bytes of one record; the next line begins another one.
