@@ -190,18 +190,19 @@ extension Settings {
                 case ENOENT: "; give another with --config FILE"
                 default: ""
                 }
-            throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))\(advice)")
+            throw Problem(
+                .unreadable, "\(path) cannot be read: \(SystemError.message(error.number))\(advice)")
         }
         let descriptor = Descriptor(raw)
         guard let status = try? FileStatus(of: descriptor.raw), status.isRegular else {
-            throw Problem(.unreadable, "cannot read \(path): it is not a regular file")
+            throw Problem(.unreadable, "\(path) cannot be read: it is not a regular file")
         }
         do throws(SystemError) {
             if let bytes = try WholeFile.bytes(of: descriptor.raw, atMost: largestFile) {
                 return (bytes, FileTrust.problem(path, status))
             }
         } catch {
-            throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")
+            throw Problem(.unreadable, "\(path) cannot be read: \(SystemError.message(error.number))")
         }
         throw Problem(
             .unreadable, "\(path) is larger than \(SizeText.print(largestFile)); is it the right file?")

@@ -49,7 +49,7 @@ public struct InstallID: Sendable, Equatable {
         if kept == nil, errno != ENOENT {
             throw HostError(
                 .installID,
-                "cannot read \(path): \(SystemError.message(errno)); give it to the agent's user")
+                "\(path) cannot be read: \(SystemError.message(errno)); give it to the agent's user")
         }
         if let id = kept.flatMap({ valid($0) }) { return InstallID(text: id, wasReplaced: false) }
         let made = try reset(in: stateDirectory, using: &random)

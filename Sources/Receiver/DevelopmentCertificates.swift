@@ -49,7 +49,7 @@ package struct DevelopmentCertificates: Sendable, Equatable {
     package func identity() throws(ReceiverError) -> CertificateAuthority.Identity {
         func text(_ path: String) throws(ReceiverError) -> String {
             let bytes = try relaying(try WholeFile.bytes(of: path, atMost: 1 << 20)) { (error: SystemError) in
-                ReceiverError(.file, "cannot read \(path): \(error)")
+                ReceiverError(.file, "\(path) cannot be read: \(error)")
             }
             return String(decoding: bytes ?? [], as: UTF8.self)
         }

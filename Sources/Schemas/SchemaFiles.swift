@@ -47,7 +47,7 @@ package enum SchemaFiles {
             let names = try WholeFile.names(in: directory, atMost: 4 * most)
             return names.filter { !$0.hasPrefix(".") }.sorted()
         } catch {
-            throw SchemaError("cannot read \(directory): \(error)")
+            throw SchemaError("\(directory) cannot be read: \(error)")
         }
     }
 
@@ -63,7 +63,7 @@ package enum SchemaFiles {
         do throws(SystemError) {
             bytes = try WholeFile.bytes(of: path, atMost: longest)
         } catch {
-            throw SchemaError("cannot read \(path): \(error)")
+            throw SchemaError("\(path) cannot be read: \(error)")
         }
         guard let bytes else { throw SchemaError("\(path) is longer than \(longest >> 10) KiB") }
         do throws(SchemaError) {

@@ -24,7 +24,7 @@ public struct TimeZoneLoader: Sendable {
             if name == "Etc/UTC" { return .utc }
             guard error.number == ENOENT || error.number == EISDIR else {
                 throw TimeZoneError(
-                    .unreadable, "cannot read \(directory)/\(name): \(SystemError.message(error.number))")
+                    .unreadable, "\(directory)/\(name) cannot be read: \(SystemError.message(error.number))")
             }
             throw TimeZoneError(
                 .unknown,
@@ -54,7 +54,7 @@ public struct TimeZoneLoader: Sendable {
         do throws(SystemError) { bytes = try read(localFile) } catch {
             if error.number == ENOENT { return .utc }
             throw TimeZoneError(
-                .unreadable, "cannot read \(localFile): \(SystemError.message(error.number))")
+                .unreadable, "\(localFile) cannot be read: \(SystemError.message(error.number))")
         }
         return try TimeZoneRules(name: localName() ?? "local", tzif: bytes)
     }

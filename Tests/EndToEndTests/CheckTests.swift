@@ -198,7 +198,7 @@ extension EndToEnd {
             #expect(try bench.command("check", "--user", "root").code == 0)
             try expectAgreement(
                 bench,
-                "cannot read \(part): Permission denied; user nobody may not read it (owner root:root, mode 0600"
+                "\(part) cannot be read: Permission denied; user nobody may not read it (owner root:root, mode 0600"
             )
             chmod(part, 0o644)
             chmod("\(bench.path)/conf.d", 0o700)

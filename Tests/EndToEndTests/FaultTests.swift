@@ -247,12 +247,12 @@ extension EndToEnd {
                 try values(of: "key", in: bytes(of: file)).count == 10 && bench.receiverFigure("events") == 10
             }
             try wait(.seconds(30), "the log to say why: \(bench.agentLog)") {
-                bench.agentLog.contains("cannot read \(directory)/token: its file system does not answer")
+                bench.agentLog.contains("\(directory)/token cannot be read: its file system does not answer")
             }
             guard fromTheStart else { return }
             // The log says so at the start, `status` once the first attempt has failed.
             try wait(.seconds(30), "status to say why") {
-                try bench.command("status").text.contains("nas: cannot read \(directory)/token")
+                try bench.command("status").text.contains("nas: \(directory)/token cannot be read")
             }
             #expect(
                 try bench.command("check").text.contains(

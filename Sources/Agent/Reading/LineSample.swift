@@ -113,7 +113,7 @@ public struct LineSample: Sendable {
             bytes = whole
         } catch {
             throw AgentError(
-                .io, "cannot read \(path): \(error); up to \(LineSample.longest >> 20) MiB are read")
+                .io, "\(path) cannot be read: \(error); up to \(LineSample.longest >> 20) MiB are read")
         }
         if !isSpool {
             bytes = FileText.decoded(bytes, place.flatMap { settings.apps[$0.app]?.encoding })

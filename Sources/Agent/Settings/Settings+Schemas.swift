@@ -26,7 +26,7 @@ extension Settings {
         switch answer {
         case .success(let set): return SchemaRules(set: set, isReport: isReport)
         case .failure(let error): throw error
-        case nil: throw SchemaError("cannot read \(directory): its file system does not answer")
+        case nil: throw SchemaError("\(directory) cannot be read: its file system does not answer")
         }
     }
 

@@ -57,7 +57,7 @@ public final class SigningKey {
             pem = try WholeFile.bytes(of: file.raw, atMost: 16_384) ?? []
         } catch {
             guard error.call == "mode" else {
-                throw SigningError(.io, "cannot read \(path): \(SystemError.message(error.number))")
+                throw SigningError(.io, "\(path) cannot be read: \(SystemError.message(error.number))")
             }
             throw SigningError(.permission, "\(path) can be read by others; run chmod 600 \(path)")
         }

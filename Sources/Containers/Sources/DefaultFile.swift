@@ -107,14 +107,16 @@ public struct DefaultFile: Sendable {
             // Non-blocking, because a FIFO of that name would block; it is refused below.
             file = try TrustedPath.open(path, flags: O_RDONLY | O_NONBLOCK, user: user, followsLinks: false)
         } catch {
-            guard error.number == nil else { throw ContainerError(.file, "cannot read \(error.message)") }
+            guard error.number == nil else {
+                throw ContainerError(.file, "\(path) cannot be read: \(error.message)")
+            }
             throw ContainerError(
                 .file,
                 "\(path) can be replaced by users other than root and the agent's: \(error.message); use a directory that, like all above it, only they can write, without links"
             )
         }
         guard let status = try? FileStatus(of: file.raw), status.isRegular else {
-            throw ContainerError(.file, "cannot read \(path): it is not a file")
+            throw ContainerError(.file, "\(path) cannot be read: it is not a file")
         }
         guard status.belongs(toRootOr: user), !status.isWritableByOthers else {
             throw ContainerError(
@@ -126,7 +128,7 @@ public struct DefaultFile: Sendable {
             if let bytes = try WholeFile.bytes(of: file.raw, atMost: SignedDocument.largest) { return bytes }
         } catch {
             throw ContainerError(
-                .file, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
+                .file, "\(path) cannot be read: \(SystemError.message(error.number).lowercased())")
         }
         throw ContainerError(.file, "\(path) is larger than \(SignedDocument.largest) bytes")
     }
@@ -161,7 +163,7 @@ func answering<Value: Sendable>(
 ) throws(ContainerError) -> Value {
     guard let result = SilentFiles.answer(about: path, { Result { () throws(ContainerError) in try read() } })
     else {
-        throw ContainerError(.file, "cannot read \(path): its file system does not answer")
+        throw ContainerError(.file, "\(path) cannot be read: its file system does not answer")
     }
     return try result.get()
 }

@@ -43,11 +43,11 @@ struct WatchedFile {
             return (now, Result { () throws(SystemError) in try WholeFile.bytes(of: path, atMost: limit) })
         }
         guard let (now, bytes) = answer else {
-            throw OutputError(.unanswered, "cannot read \(path): its file system does not answer")
+            throw OutputError(.unanswered, "\(path) cannot be read: its file system does not answer")
         }
         guard now?.isRegular ?? true else { throw OutputError(.badFile, "\(path) is not a regular file") }
         let read = try relaying(try bytes.get()) { (error: SystemError) in
-            OutputError(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")
+            OutputError(.unreadable, "\(path) cannot be read: \(SystemError.message(error.number))")
         }
         guard let read else {
             throw OutputError(.badFile, "\(path) is larger than \(limit) bytes: is it the right file?")

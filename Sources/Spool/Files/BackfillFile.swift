@@ -60,7 +60,7 @@ public final class BackfillFile {
             size = status.size
             self.descriptor = descriptor
         } catch {
-            throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
+            throw SpoolError(.cannotRead, "\(path) cannot be read", cause: error)
         }
         packed = try relaying(try PackedLines(compression, longest: maxEventSize)) { (error: FrameError) in
             SpoolError(.cannotRead, error.message)
@@ -113,7 +113,7 @@ public final class BackfillFile {
                 reached += Int64(step)
             }
         } catch {
-            throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
+            throw SpoolError(.cannotRead, "\(path) cannot be read", cause: error)
         }
         splitter = ObjectSplitter(longest: longest, from: ObjectSplitter.Place(offset: offset, state: state))
         return true
@@ -160,7 +160,7 @@ public final class BackfillFile {
         do throws(SystemError) {
             while waiting.isEmpty, !isFinished { try isText ? readObjects(limit) : readLines(limit) }
         } catch {
-            throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
+            throw SpoolError(.cannotRead, "\(path) cannot be read", cause: error)
         }
         return waiting.isEmpty ? nil : waiting.removeFirst()
     }

@@ -113,13 +113,13 @@ struct BackfillRun: Sendable {
     func open(_ path: String, _ opened: [String: BackfillFile] = [:]) throws(CommandFailure) -> BackfillFile {
         if let file = opened[path] { return file }
         let owners = try relaying(try PathOwners(of: path)) { (error: SystemError) in
-            CommandFailure(.inputOutput, "cannot read \(path) (\(error))")
+            CommandFailure(.inputOutput, "\(path) cannot be read: \(error)")
         }
         guard !owners.users.isEmpty else { return try backfillFile(path, nil, by: nil) }
         if let file = PathOwners.itself(path) { return try backfillFile(path, nil, by: file.raw) }
         let file: Descriptor
         do throws(SystemError) { file = try owners.open() } catch {
-            throw unreadable(path, owners, error.number, "cannot read \(path) (\(error))")
+            throw unreadable(path, owners, error.number, "\(path) cannot be read: \(error)")
         }
         return try backfillFile(path, owners, by: file.raw)
     }

@@ -50,7 +50,7 @@ enum NamedFile {
             if let bytes = try WholeFile.bytes(of: file.raw, atMost: most) { return bytes }
         } catch {
             throw CommandFailure(
-                .inputOutput, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
+                .inputOutput, "\(path) cannot be read: \(SystemError.message(error.number).lowercased())")
         }
         throw CommandFailure(.badData, "\(path) is larger than \(most) bytes")
     }
