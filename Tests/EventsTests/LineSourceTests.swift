@@ -52,7 +52,7 @@ struct LineSourceTests {
         return String(decoding: range.map { source.scanner.base[$0] }, as: UTF8.self)
     }
 
-    @Test("an object stays as it is; blank lines are none, and marks of byte order are skipped")
+    @Test("an object stays as it is; blank lines and byte order marks are skipped")
     func plain() {
         let read = read("{\"name\":\"a\"}\n\n  \n\u{FEFF}{\"name\":\"b\"}\r\n") { $0.text = .quarantine }
         #expect(read.objects == [#"{"name":"a"}"#, #"{"name":"b"}"#])

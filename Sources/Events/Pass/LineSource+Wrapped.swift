@@ -48,7 +48,8 @@ extension LineSource {
     ///
     /// - Parameter acrossStreams: whether lines of the other stream may stand between its pieces.
     private mutating func record(
-        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int, acrossStreams: Bool
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
+        acrossStreams: Bool
     ) -> WrappedRecord {
         var record = WrappedRecord(at: start)
         var position = start

@@ -83,7 +83,8 @@ extension DestinationSettings {
 
     /// The name of the format; nil for other types than `http`.
     package var format: HTTPSettings.Format? {
-        if case .http(let http) = reach { http.format.name } else { nil }
+        guard case .http(let http) = reach else { return nil }
+        return http.format.name
     }
 
     /// The file that is written; nil for other types than `file`.
