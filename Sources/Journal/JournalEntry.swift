@@ -112,17 +112,17 @@ struct JournalEntry: ~Copyable {
     /// and priority the first counts.
     mutating func addField(_ text: UnsafeBufferPointer<UInt8>) {
         guard let base = text.baseAddress, !text.isEmpty else { return }
-        let place = Int(bitPattern: base) >> 3 & (JournalEntry.mostKnown - 1)
-        let start = known[place].name.lowerBound
-        if known[place].value.upperBound - start == text.count,
+        let slot = Int(bitPattern: base) >> 3 & (JournalEntry.mostKnown - 1)
+        let start = known[slot].name.lowerBound
+        if known[slot].value.upperBound - start == text.count,
             bytes.withUnsafeBytes({ memcmp($0.baseAddress.unsafelyUnwrapped + start, base, text.count) == 0 })
         {
-            return add(known[place])
+            return add(known[slot])
         }
         guard let part = read(text, base) else { return }
         // A message hardly ever repeats, and would push kept texts out.
         if part.field != 0, text.count <= JournalEntry.longestKnown {
-            known[place] = part
+            known[slot] = part
             keptLength = bytes.count
         }
         add(part)

@@ -112,12 +112,12 @@ package struct Exposition: Sendable {
         let labels = zip(family.labels, labels).map { label, value in
             label.values.map { $0.contains(value) ? value : "other" } ?? value
         }
-        if let place = samples[family.name]?.places[labels] {
-            samples[family.name]?.series[place].value = value
+        if let index = samples[family.name]?.places[labels] {
+            samples[family.name]?.series[index].value = value
         } else if samples[family.name, default: Samples()].series.count < MetricFamily.seriesLimit {
-            let place = samples[family.name, default: Samples()].series.count
+            let index = samples[family.name, default: Samples()].series.count
             samples[family.name, default: Samples()].series.append(Series(labels: labels, value: value))
-            samples[family.name]?.places[labels] = place
+            samples[family.name]?.places[labels] = index
         } else {
             suppressed += 1
         }

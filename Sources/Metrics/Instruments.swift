@@ -49,11 +49,11 @@ package final class HistogramSet: MetricCollector {
     /// Counts an observation in the series of these labels; the limit is that of `CounterSet.add`.
     package func observe(_ labels: [String] = [], _ value: Double) {
         precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
-        let place = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
+        let bucket = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
         let none = Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0)
         series.withLock { series in
             guard series[labels] != nil || series.count <= MetricFamily.seriesLimit else { return }
-            series[labels, default: none].count(value, at: place)
+            series[labels, default: none].count(value, at: bucket)
         }
     }
 

@@ -25,22 +25,22 @@ extension [UInt8] {
     ///
     /// - Parameter hasMarks: whether `?` matches any single byte; otherwise it matches itself.
     public func fits(_ pattern: [UInt8], hasMarks: Bool = false) -> Bool {
-        var place = 0
+        var offset = 0
         var next = 0
         var star: (pattern: Int, name: Int)?
-        while place < count {
+        while offset < count {
             if next < pattern.count, pattern[next] == UInt8(ascii: "*") {
-                star = (next, place)
+                star = (next, offset)
                 next += 1
             } else if next < pattern.count,
-                pattern[next] == self[place] || hasMarks && pattern[next] == UInt8(ascii: "?")
+                pattern[next] == self[offset] || hasMarks && pattern[next] == UInt8(ascii: "?")
             {
-                place += 1
+                offset += 1
                 next += 1
             } else if let last = star {
                 // The last star matches one more byte.
                 star = (last.pattern, last.name + 1)
-                (place, next) = (last.name + 1, last.pattern + 1)
+                (offset, next) = (last.name + 1, last.pattern + 1)
             } else {
                 return false
             }

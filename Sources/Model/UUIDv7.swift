@@ -53,8 +53,8 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     public func write(to buffer: UnsafeMutableRawBufferPointer) {
         precondition(buffer.count >= 36, "an id's text takes 36 bytes")
         let places = [0..<8, 9..<13, 14..<18, 19..<23, 24..<36].joined()
-        for (place, digit) in zip(places, Hexadecimal.text(bytes).utf8) { buffer[place] = digit }
-        for place in [8, 13, 18, 23] { buffer[place] = UInt8(ascii: "-") }
+        for (index, digit) in zip(places, Hexadecimal.text(bytes).utf8) { buffer[index] = digit }
+        for index in [8, 13, 18, 23] { buffer[index] = UInt8(ascii: "-") }
     }
 }
 

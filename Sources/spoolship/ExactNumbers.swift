@@ -41,16 +41,16 @@ struct ExactNumbers {
         let mark = Array("\"\(mark)".utf8)
         let bytes = Array(value.pretty.utf8)
         var text: [UInt8] = []
-        var place = 0
-        while place < bytes.count {
-            guard bytes[place] == UInt8(ascii: "\""), bytes[place...].starts(with: mark) else {
-                text.append(bytes[place])
-                place += 1
+        var offset = 0
+        while offset < bytes.count {
+            guard bytes[offset] == UInt8(ascii: "\""), bytes[offset...].starts(with: mark) else {
+                text.append(bytes[offset])
+                offset += 1
                 continue
             }
-            let number = bytes[(place + mark.count)...].prefix { $0 != UInt8(ascii: "\"") }
+            let number = bytes[(offset + mark.count)...].prefix { $0 != UInt8(ascii: "\"") }
             text += number
-            place = number.endIndex + 1
+            offset = number.endIndex + 1
         }
         return String(decoding: text, as: UTF8.self)
     }

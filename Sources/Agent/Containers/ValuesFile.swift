@@ -48,8 +48,8 @@ struct ValuesFile {
     static func text(of states: [ContainerState]) -> [UInt8] {
         var merged: [JSONValue.Member] = []
         for value in states.flatMap(\.values) {
-            if let place = merged.firstIndex(where: { $0.key == value.key }) {
-                merged[place] = value
+            if let index = merged.firstIndex(where: { $0.key == value.key }) {
+                merged[index] = value
             } else {
                 merged.append(value)
             }

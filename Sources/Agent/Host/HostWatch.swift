@@ -92,14 +92,14 @@ actor HostWatch: LoopActor {
             let count = read(raw, &bytes, bytes.count)
             guard count > 0 else { break }
             bytes.withUnsafeBytes { buffer in
-                var place = 0
+                var offset = 0
                 let header = MemoryLayout<inotify_event>.size
-                while place + header <= count {
-                    let event = buffer.loadUnaligned(fromByteOffset: place, as: inotify_event.self)
-                    let end = min(count, place + header + Int(event.len))
-                    let name = buffer[(place + header)..<end].prefix { $0 != 0 }
+                while offset + header <= count {
+                    let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+                    let end = min(count, offset + header + Int(event.len))
+                    let name = buffer[(offset + header)..<end].prefix { $0 != 0 }
                     isOfZone = isOfZone || event.len == 0 || name.elementsEqual(zone.name.utf8)
-                    place = end
+                    offset = end
                 }
             }
         }

@@ -48,8 +48,9 @@ extension Settings {
         facts.hashKey = try ruleHashKey()
         let container = try relaying(try WrittenRules.compile(writtenRules, facts: facts)) {
             (mistake: WrittenRule.Mistake) in
-            let place = mistake.rule.map { path(ofRule: $0) + (mistake.key.map { ".\($0)" } ?? "") } ?? "rule"
-            return AgentError(.configuration, "\(place): \(mistake.message)")
+            let setting =
+                mistake.rule.map { path(ofRule: $0) + (mistake.key.map { ".\($0)" } ?? "") } ?? "rule"
+            return AgentError(.configuration, "\(setting): \(mistake.message)")
         }
         return ConfiguredRules(container: container, hashKey: facts.hashKey)
     }

@@ -40,29 +40,29 @@ struct HTTPBodyReader {
     /// Moves the bytes of the body from the beginning of the input; true when the body is complete. Bytes
     /// after it belong to the next request.
     mutating func read(from input: inout [UInt8]) throws(ControlRefusal) -> Bool {
-        var place = 0
-        defer { input.removeFirst(place) }
+        var offset = 0
+        defer { input.removeFirst(offset) }
         while true {
             switch step {
             case .done: return true
             case .content(let left, let inChunk):
-                let count = min(left, input.count - place)
+                let count = min(left, input.count - offset)
                 guard count > 0 else { return false }
-                body.append(contentsOf: input[place..<place + count])
-                place += count
+                body.append(contentsOf: input[offset..<offset + count])
+                offset += count
                 let end = inChunk ? Step.chunkEnd : .done
                 step = count == left ? end : .content(left: left - count, inChunk: inChunk)
             case .chunkSize:
-                guard let line = try HTTPBodyReader.line(input, &place) else { return false }
+                guard let line = try HTTPBodyReader.line(input, &offset) else { return false }
                 let size = try HTTPBodyReader.size(line)
                 guard size <= limit - body.count else { throw HTTPBodyReader.tooLarge(limit) }
                 step = size == 0 ? .trailer(seen: 0) : .content(left: size, inChunk: true)
             case .chunkEnd:
-                guard let line = try HTTPBodyReader.line(input, &place) else { return false }
+                guard let line = try HTTPBodyReader.line(input, &offset) else { return false }
                 guard line.isEmpty else { throw .bad("a chunk does not end where it says") }
                 step = .chunkSize
             case .trailer(let seen):
-                guard let line = try HTTPBodyReader.line(input, &place) else { return false }
+                guard let line = try HTTPBodyReader.line(input, &offset) else { return false }
                 guard seen < 32 else { throw .bad("the body ends with too many lines") }
                 step = line.isEmpty ? .done : .trailer(seen: seen + 1)
             }
@@ -71,20 +71,20 @@ struct HTTPBodyReader {
 
     /// The next line without its end; nil until it is complete. CR LF is demanded: a bare LF would be read
     /// differently by other parsers.
-    private static func line(_ input: [UInt8], _ place: inout Int) throws(ControlRefusal) -> ArraySlice<
+    private static func line(_ input: [UInt8], _ offset: inout Int) throws(ControlRefusal) -> ArraySlice<
         UInt8
     >? {
-        guard let end = input[place...].firstIndex(of: UInt8(ascii: "\n")) else {
-            guard input.count - place <= longestLine else {
+        guard let end = input[offset...].firstIndex(of: UInt8(ascii: "\n")) else {
+            guard input.count - offset <= longestLine else {
                 throw .bad("a line of a chunked body is too long")
             }
             return nil
         }
-        guard end > place, input[end - 1] == UInt8(ascii: "\r"), end - place <= longestLine else {
+        guard end > offset, input[end - 1] == UInt8(ascii: "\r"), end - offset <= longestLine else {
             throw .bad("a line of a chunked body must end with CR LF")
         }
-        defer { place = end + 1 }
-        return input[place..<end - 1]
+        defer { offset = end + 1 }
+        return input[offset..<end - 1]
     }
 
     /// The size of a chunk: at most 15 hexadecimal digits, so that it cannot overflow.

@@ -216,19 +216,19 @@ package struct HTTPRequestHead: Sendable {
     ) throws(ControlRefusal) -> String {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
-        var place = bytes.startIndex
-        while place < bytes.endIndex {
-            let byte = bytes[place]
-            place += 1
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            let byte = bytes[index]
+            index += 1
             if byte == UInt8(ascii: "%") {
-                guard bytes.endIndex - place >= 2, let high = hex(bytes[place]),
-                    let low = hex(bytes[place + 1]),
+                guard bytes.endIndex - index >= 2, let high = hex(bytes[index]),
+                    let low = hex(bytes[index + 1]),
                     high | low != 0
                 else {
                     throw .bad("a percent sign must be followed by two hexadecimal digits, and not by 00")
                 }
                 result.append(high << 4 | low)
-                place += 2
+                index += 2
             } else {
                 result.append(plusIsSpace && byte == UInt8(ascii: "+") ? 0x20 : byte)
             }

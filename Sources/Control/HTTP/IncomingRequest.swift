@@ -42,17 +42,17 @@ struct IncomingRequest {
     mutating func readHead(limit: Int) throws(ControlRefusal) -> HTTPRequestHead? {
         // RFC 9112, section 2.2: an empty line before a request is ignored.
         while scanned == 0, input.starts(with: [13, 10]) { input.removeFirst(2) }
-        for place in scanned..<input.count {
-            let byte = input[place]
+        for index in scanned..<input.count {
+            let byte = input[index]
             guard byte >= 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else {
                 throw .bad("this is not HTTP")
             }
             guard byte == 0x0A else { continue }
-            guard place > 0, input[place - 1] == 0x0D else { throw .bad("each line must end with CR LF") }
-            guard place >= 3, input[place - 2] == 0x0A else { continue }
-            guard place < limit else { throw IncomingRequest.headersTooLarge(limit) }
-            let text = input[..<(place - 1)]
-            input.removeFirst(place + 1)
+            guard index > 0, input[index - 1] == 0x0D else { throw .bad("each line must end with CR LF") }
+            guard index >= 3, input[index - 2] == 0x0A else { continue }
+            guard index < limit else { throw IncomingRequest.headersTooLarge(limit) }
+            let text = input[..<(index - 1)]
+            input.removeFirst(index + 1)
             scanned = 0
             head = try HTTPRequestHead(text)
             return head

@@ -123,17 +123,17 @@ public enum SilentFiles {
             line.split(separator: UInt8(ascii: " ")).dropFirst(4).first.map { field in
                 let field = Array(field)
                 var path: [UInt8] = []
-                var place = 0
-                while place < field.count {
-                    let digits = field[(place + 1)...].prefix(3)
-                    if field[place] == UInt8(ascii: "\\"), digits.count == 3,
+                var offset = 0
+                while offset < field.count {
+                    let digits = field[(offset + 1)...].prefix(3)
+                    if field[offset] == UInt8(ascii: "\\"), digits.count == 3,
                         let code = UInt8(String(decoding: digits, as: UTF8.self), radix: 8)
                     {
                         path.append(code)
-                        place += 4
+                        offset += 4
                     } else {
-                        path.append(field[place])
-                        place += 1
+                        path.append(field[offset])
+                        offset += 1
                     }
                 }
                 return String(decoding: path, as: UTF8.self)

@@ -17,17 +17,17 @@ extension Timestamp: CustomStringConvertible {
         let (days, ofDay) = milliseconds.floored(by: 86_400_000)
         let (year, month, day) = LocalDate(dayNumber: Int(days)).parts
         let rest = Int(ofDay)
-        var place = 0
+        var offset = 0
         /// Writes a number with leading zeros and the separator behind it.
         func put(_ value: Int, _ width: Int, then mark: UInt8) {
             var rest = value
-            for digit in (place..<place + width).reversed() {
+            for digit in (offset..<offset + width).reversed() {
                 // bounded: the rest of a division by ten.
                 text[digit] = UInt8(ascii: "0") + UInt8(rest % 10)
                 rest /= 10
             }
-            text[place + width] = mark
-            place += width + 1
+            text[offset + width] = mark
+            offset += width + 1
         }
         // A time in nanoseconds lies between 1677 and 2262, so a year has four digits.
         put(year, 4, then: UInt8(ascii: "-"))

@@ -17,12 +17,12 @@ extension HTTPOptions {
         }
         let base = text.hasSuffix("/") ? String(text.dropLast()) : text
         let scheme = "\(address.scheme)://"
-        let place =
+        let bucket =
             s3.pathStyle
             ? "\(base)/\(s3.bucket.percentEncoded)/"
             : "\(scheme)\(s3.bucket).\(base.dropFirst(scheme.count))/"
         var options = self
-        options.settings.url = EndpointURL(place)
+        options.settings.url = EndpointURL(bucket)
         return options
     }
 }

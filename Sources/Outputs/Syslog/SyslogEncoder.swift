@@ -50,10 +50,10 @@ package struct SyslogEncoder: Sendable {
     /// One message: priority, version 1, time, host, app, `-` for the unknown process id, event name,
     /// structured data with the event's id, and the text.
     private func message(
-        _ event: EventView, at place: Int, in header: BatchHeader, _ times: inout TimestampWriter
+        _ event: EventView, at index: Int, in header: BatchHeader, _ times: inout TimestampWriter
     ) -> [UInt8] {
         let priority = settings.facility.number * 8 + SyslogEncoder.severity(of: event)
-        let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+        let known = header.apps.indices.contains(index) ? header.apps[index] : ""
         let name = (event["host_name"] ?? event.device?["host_name"])?.string ?? host
         var message = Array("<\(priority)>1 ".utf8)
         message.append(contentsOf: SyslogEncoder.time(event.time ?? header.acceptedAt, &times))
@@ -65,7 +65,7 @@ package struct SyslogEncoder: Sendable {
         message.append(contentsOf: " - ".utf8)
         message.append(contentsOf: SyslogEncoder.word(event.name, 32))
         message.append(contentsOf: " [\(settings.structuredDataID)".utf8)
-        SyslogEncoder.add("event_id", event.stableID(in: header.id, at: place), to: &message)
+        SyslogEncoder.add("event_id", event.stableID(in: header.id, at: index), to: &message)
         for path in settings.structuredData {
             let value = event.member(at: path) ?? event.properties.last { $0.key == path }?.value
             guard let value, value.kind != .null else { continue }

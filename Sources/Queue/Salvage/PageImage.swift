@@ -130,26 +130,26 @@ final class PageImage {
 
 extension [UInt8] {
     /// A big-endian number of two bytes; 0 beyond the end.
-    func integer16(at place: Int) -> Int {
-        guard place >= 0, place <= count - 2 else { return 0 }
-        return Int(self[place]) << 8 | Int(self[place + 1])
+    func integer16(at offset: Int) -> Int {
+        guard offset >= 0, offset <= count - 2 else { return 0 }
+        return Int(self[offset]) << 8 | Int(self[offset + 1])
     }
 
     /// A big-endian number of four bytes; 0 beyond the end.
-    func integer32(at place: Int) -> Int {
-        integer16(at: place) << 16 | integer16(at: place &+ 2)
+    func integer32(at offset: Int) -> Int {
+        integer16(at: offset) << 16 | integer16(at: offset &+ 2)
     }
 
     /// A number in SQLite's variable-length encoding of one to nine bytes, and the offset behind it;
     /// nil beyond the end. https://www.sqlite.org/fileformat2.html#varint
-    func packed(at place: Int) -> (value: UInt64, next: Int)? {
+    func packed(at offset: Int) -> (value: UInt64, next: Int)? {
         var value: UInt64 = 0
         for index in 0..<9 {
-            guard place >= 0, place <= count - 1 - index else { return nil }
-            let byte = self[place + index]
-            if index == 8 { return (value << 8 | UInt64(byte), place + 9) }
+            guard offset >= 0, offset <= count - 1 - index else { return nil }
+            let byte = self[offset + index]
+            if index == 8 { return (value << 8 | UInt64(byte), offset + 9) }
             value = value << 7 | UInt64(byte & 0x7F)
-            if byte < 0x80 { return (value, place + index + 1) }
+            if byte < 0x80 { return (value, offset + index + 1) }
         }
         return nil
     }

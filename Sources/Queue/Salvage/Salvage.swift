@@ -154,8 +154,8 @@ private struct SalvageCopy {
     /// older schemas have no check and are accepted.
     private func isAsStored(delivery values: [RecordValue]) -> Bool {
         guard values.count == 12, case .integer(let check) = values[11] else { return true }
-        func number(_ place: Int) -> Int64 {
-            if case .integer(let number) = values[place] {
+        func number(_ column: Int) -> Int64 {
+            if case .integer(let number) = values[column] {
                 number
             } else {
                 0

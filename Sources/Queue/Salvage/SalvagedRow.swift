@@ -15,8 +15,8 @@ struct SalvagedRow {
         }
         table = fits
         self.values = values
-        if let place = fits.columns.firstIndex(where: \.isRowID) {
-            self.values[place] = .integer(row)
+        if let column = fits.columns.firstIndex(where: \.isRowID) {
+            self.values[column] = .integer(row)
         }
         guard isPlausible else { return nil }
     }

@@ -37,14 +37,14 @@ struct TreePage {
     /// The row id and the values of a cell, including those on overflow pages; nil if any part is
     /// missing.
     func record(_ cell: Int, _ page: [UInt8], _ image: PageImage) -> (row: Int64, values: [RecordValue])? {
-        var place = kind == .indexInterior ? cell + 4 : cell
-        guard let length = page.packed(at: place) else { return nil }
-        place = length.next
+        var offset = kind == .indexInterior ? cell + 4 : cell
+        guard let length = page.packed(at: offset) else { return nil }
+        offset = length.next
         var row: Int64 = 0
         if kind == .tableLeaf {
-            guard let id = page.packed(at: place) else { return nil }
+            guard let id = page.packed(at: offset) else { return nil }
             row = Int64(bitPattern: id.value)
-            place = id.next
+            offset = id.next
         }
         guard length.value <= UInt64(1 << 28), Int(length.value) <= image.count * image.pageSize else {
             return nil
@@ -62,9 +62,9 @@ struct TreePage {
                 local = least
             }
         }
-        guard place + local + (local < total ? 4 : 0) <= page.count else { return nil }
-        var payload = Array(page[place..<place + local])
-        var next = local < total ? page.integer32(at: place + local) : 0
+        guard offset + local + (local < total ? 4 : 0) <= page.count else { return nil }
+        var payload = Array(page[offset..<offset + local])
+        var next = local < total ? page.integer32(at: offset + local) : 0
         while payload.count < total {
             // An overflow page begins with the number of the next one; a page that begins with the kind
             // of a tree page is not part of a chain.
@@ -93,16 +93,16 @@ enum RecordValue: SQLValue {
         guard let head = payload.packed(at: 0), head.value <= UInt64(payload.count) else { return nil }
         var values: [RecordValue] = []
         var type = head.next
-        var place = Int(head.value)
+        var offset = Int(head.value)
         while type < Int(head.value) {
             guard values.count < 64, let next = payload.packed(at: type) else { return nil }
             type = next.next
-            guard next.value <= UInt64(1 << 32), let value = value(Int(next.value), payload, &place) else {
+            guard next.value <= UInt64(1 << 32), let value = value(Int(next.value), payload, &offset) else {
                 return nil
             }
             values.append(value)
         }
-        return type == Int(head.value) && place == payload.count ? values : nil
+        return type == Int(head.value) && offset == payload.count ? values : nil
     }
 
     /// Binds the value to a parameter. Rows with real numbers match no table, so they never come here.
@@ -115,15 +115,15 @@ enum RecordValue: SQLValue {
         }
     }
 
-    /// The value with a serial type at `place`, which moves behind it; nil if it would exceed the
+    /// The value with a serial type at `offset`, which moves behind it; nil if it would exceed the
     /// record.
-    private static func value(_ type: Int, _ payload: [UInt8], _ place: inout Int) -> RecordValue? {
+    private static func value(_ type: Int, _ payload: [UInt8], _ offset: inout Int) -> RecordValue? {
         let sizes = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0]
         let size = type >= 12 ? (type - 12) / 2 : type < 10 ? sizes[type] : -1
-        guard size >= 0, size <= payload.count - place else { return nil }
-        let bytes = payload[place..<place + size]
+        guard size >= 0, size <= payload.count - offset else { return nil }
+        let bytes = payload[offset..<offset + size]
         // bounded: compared with what is left of the page.
-        place += size
+        offset += size
         switch type {
         case 0: return .null
         case 1...6:

@@ -169,8 +169,8 @@ private struct CheckReport {
             "severity": .string(problem.severity.rawValue), "code": .string(problem.code.rawValue),
             "message": .string(problem.message),
         ]
-        guard let place = problem.position else { return json }
-        return json.adding("file", .string(place.file)).adding("line", .integer(place.line))
-            .adding("column", .integer(place.column))
+        guard let position = problem.position else { return json }
+        return json.adding("file", .string(position.file)).adding("line", .integer(position.line))
+            .adding("column", .integer(position.column))
     }
 }

@@ -109,10 +109,10 @@ private struct Tracking {
 
     /// The key and the value of `KEY=VALUE`; throws with code 64 without a key or `=`.
     private static func split(_ pair: String, option: String) throws(CommandFailure) -> (String, String) {
-        guard let place = pair.firstIndex(of: "="), place > pair.startIndex else {
+        guard let equals = pair.firstIndex(of: "="), equals > pair.startIndex else {
             throw CommandFailure(.usage, "\(option) takes KEY=VALUE, such as \(option) seconds=41")
         }
-        return (String(pair[..<place]), String(pair[pair.index(after: place)...]))
+        return (String(pair[..<equals]), String(pair[pair.index(after: equals)...]))
     }
 
     /// A value as JSON: a number, true or false as it was written; otherwise a string.

@@ -128,18 +128,18 @@ package struct LokiEncoder: BatchEncoder {
         let filled = try filling.fill(for: header) { events }
         var streams: [(stream: Stream, places: [Int])] = []
         var numbers: [Stream: Int] = [:]
-        for (place, event) in events.enumerated() {
+        for (index, event) in events.enumerated() {
             let hour = isLate ? String("\(event.time ?? header.acceptedAt)".prefix(13)) : nil
-            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+            let known = header.apps.indices.contains(index) ? header.apps[index] : ""
             let app = event.owner(known).flatMap { Template.Place.label.safe($0) } ?? EventTemplates.missing
             let stream = Stream(
-                values: filled.number(of: place), app: namesApp ? app : nil,
+                values: filled.number(of: index), app: namesApp ? app : nil,
                 host: host.flatMap { event.isFrom($0) ? $0 : nil }, hour: hour)
             if let number = numbers[stream] {
-                streams[number].places.append(place)
+                streams[number].places.append(index)
             } else {
                 numbers[stream] = streams.count
-                streams.append((stream, [place]))
+                streams.append((stream, [index]))
             }
         }
         var text = JSONText(capacity: lines.count + lines.count / 2 + 256)
@@ -157,7 +157,7 @@ package struct LokiEncoder: BatchEncoder {
             // Loki refuses a stream without labels.
             write(labels.isEmpty ? ["job": "spoolship"] : labels, to: &text)
             text.raw(#","values":["#)
-            for place in places { write(events[place], at: place, of: header, to: &text) }
+            for index in places { write(events[index], at: index, of: header, to: &text) }
             text.close("]},")
         }
         text.close("]}")
@@ -177,7 +177,7 @@ package struct LokiEncoder: BatchEncoder {
     }
 
     /// Writes an entry: time in nanoseconds, line, structured metadata.
-    private func write(_ event: EventView, at place: Int, of header: BatchHeader, to text: inout JSONText) {
+    private func write(_ event: EventView, at index: Int, of header: BatchHeader, to text: inout JSONText) {
         text.raw("[\"")
         text.number((event.time ?? header.acceptedAt).nanoseconds)
         text.raw("\",")
@@ -191,7 +191,7 @@ package struct LokiEncoder: BatchEncoder {
                     found[LokiEncoder.name(of: path)] = LokiEncoder.cut(text)
                 }
             }
-            found["event_id"] = event.stableID(in: header.id, at: place)
+            found["event_id"] = event.stableID(in: header.id, at: index)
             if let session = event.sessionID {
                 found["session_id"] = session
             }

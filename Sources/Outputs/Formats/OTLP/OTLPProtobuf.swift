@@ -76,9 +76,9 @@ struct ProtobufReader {
     /// Reads a number of up to 10 bytes with 7 bits each; nil if it does not end.
     private mutating func varint() -> UInt64? {
         var value: UInt64 = 0
-        for place in UInt64(0)..<10 {
+        for index in UInt64(0)..<10 {
             guard let byte = rest.popFirst() else { return nil }
-            value |= UInt64(byte & 0x7F) << (7 * place)
+            value |= UInt64(byte & 0x7F) << (7 * index)
             if byte < 0x80 { return value }
         }
         return nil

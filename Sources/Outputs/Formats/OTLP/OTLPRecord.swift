@@ -15,8 +15,8 @@ extension OTLPMessage {
         var unique: [OTLPMessage] = []
         for (key, value) in attributes {
             let message = OTLPMessage((1, "key", .text(key)), (2, "value", .message(value)))
-            if let place = places[key] {
-                unique[place] = message
+            if let index = places[key] {
+                unique[index] = message
             } else {
                 places[key] = unique.count
                 unique.append(message)

@@ -43,7 +43,7 @@ package struct TemplateEncoder: BatchEncoder {
     /// Writes a placeholder of an event. Texts are escaped for a JSON string, because that is where
     /// templates put them.
     private func write(
-        _ field: BodyTemplate.Field, of event: EventView, at place: Int, in header: BatchHeader,
+        _ field: BodyTemplate.Field, of event: EventView, at index: Int, in header: BatchHeader,
         to text: inout JSONText, _ times: inout TimestampWriter
     ) {
         let time = event.time ?? header.acceptedAt
@@ -60,12 +60,12 @@ package struct TemplateEncoder: BatchEncoder {
             guard let value = value(at: path, of: event), value.kind != .null else { break }
             text.inside(value.string ?? value.text)
         case .app:
-            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+            let known = header.apps.indices.contains(index) ? header.apps[index] : ""
             text.inside(event.owner(known) ?? "")
         case .name: text.inside(event.name)
         case .level: text.raw((event.severity?.value.level.rawValue ?? "").utf8)
         case .host: text.inside((event["host_name"] ?? event.device?["host_name"])?.string ?? host)
-        case .id: text.inside(event.stableID(in: header.id, at: place))
+        case .id: text.inside(event.stableID(in: header.id, at: index))
         case .time: text.raw(times.text(of: time))
         case .seconds: text.raw(SplunkEncoder.seconds(time).utf8)
         case .milliseconds: text.number(time.milliseconds)
