@@ -103,15 +103,16 @@ struct LineSourceTests {
 
     @Test("a line in the app's format becomes an object; another one is a message")
     func parsed() throws {
-        let read = try read("level=info msg=\"a b\" n=7\nno pairs\n") {
+        let line = "4531:M 29 Nov 2026 10:00:00.495 # Server initialized"
+        let read = try read("\(line)\nanother\n") {
             var format = TextFormatSettings()
-            format.parse = "logfmt"
+            format.parse = "redis"
             $0.textFormat = try TextFormat(format)
             $0.text = .lines
         }
         #expect(read.objects.count == 2)
-        #expect(read.objects[0].contains(#""level":"info""#) && read.objects[0].contains(#""n":"#))
-        #expect(read.objects[1] == #"{"message":"no pairs"}"#)
+        #expect(read.objects[0].contains(#""message":"Server initialized""#))
+        #expect(read.objects[1] == #"{"message":"another"}"#)
     }
 
     @Test("invalid UTF-8 in a record is replaced and counted; an event's bytes are not changed unasked")
