@@ -197,6 +197,13 @@ struct SchemaTests {
             }
             documents.append(
                 try #require(forms.first { (try? ContainerDocument(reading: Array($0.utf8))) != nil }))
+            let expressions = ["'a'", "1"].map { value in
+                Self.member(#""rules":{"r":{"when":"name \#(predicate.inExpressions) \#(value)"}}"#)
+            }
+            documents.append(
+                try #require(
+                    expressions.first { (try? ContainerDocument(reading: Array($0.utf8))) != nil },
+                    "\(predicate.rawValue) cannot be written in an expression"))
         }
         for macro in StandardMacro.allCases {
             #expect(page.contains("`\(macro.rawValue)`"), "docs/container-documents.md: \(macro.rawValue)")

@@ -169,16 +169,8 @@ struct WhenExpression {
             }
             return found
         }
-        // Longer operators first: `<=` begins with `<`.
-        let operators: [(String, Condition.Predicate, Bool)] = [
-            ("==", .equals, false), ("!=", .equals, true), ("<=", .lessOrEqual, false),
-            (">=", .greaterOrEqual, false),
-            ("<", .less, false), (">", .greater, false),
-        ]
-        var found = operators.first { consume($0.0) }.map { ($0.1, $0.2) }
-        for predicate in [Condition.Predicate.contains, .startsWith, .endsWith, .matches]
-        where found == nil && consume(word: predicate.rawValue) { found = (predicate, false) }
-        guard let (predicate, isOpposite) = found else {
+        let isOpposite = consume("!=")
+        guard let predicate = isOpposite ? .equals : predicate() else {
             throw error(
                 "expected ==, !=, <, <=, >, >=, in, contains, starts_with, ends_with or matches here; write \(macro) == true for a truth value"
             )
@@ -186,6 +178,18 @@ struct WhenExpression {
         let (value, place) = try placedComparand()
         let ignoreCase = consume(word: "ignore_case")
         return [[try condition(macro, predicate, value, negated != isOpposite, ignoreCase, at: place)]]
+    }
+
+    /// Reads an operator; nil if something else is next.
+    private mutating func predicate() -> Condition.Predicate? {
+        // Longer operators first: `<=` begins with `<`.
+        let byLength = Condition.Predicate.allCases.sorted {
+            $0.inExpressions.utf8.count > $1.inExpressions.utf8.count
+        }
+        return byLength.first { predicate in
+            let form = predicate.inExpressions
+            return form == predicate.rawValue ? consume(word: form) : consume(form)
+        }
     }
 
     /// Reads the value of a comparison, and returns its place in the text for errors.
@@ -400,5 +404,20 @@ struct WhenExpression {
         let before = String(decoding: text[..<min(offset ?? place, text.count)], as: UTF8.self)
         let column = before.unicodeScalars.count + 1
         return ContainerError(code, at: node.path, "column \(column): \(message)", column: column)
+    }
+}
+
+extension Condition.Predicate {
+    /// How an expression writes it: an operator, or its own word. The compiler asks for the form of a new
+    /// predicate, which would otherwise work in `conditions` and not in `when`.
+    var inExpressions: String {
+        switch self {
+        case .equals: "=="
+        case .less: "<"
+        case .lessOrEqual: "<="
+        case .greater: ">"
+        case .greaterOrEqual: ">="
+        case .contains, .startsWith, .endsWith, .matches: rawValue
+        }
     }
 }
