@@ -9,7 +9,7 @@ internal import Model
 /// Invariants, asserted in debug builds: a file has a place in the queue of ready files only while it is
 /// known; the bytes of a file that is being removed are all in the queue; a check that is planned is never
 /// put off, only brought forward.
-struct AppendFiles {
+final class AppendFiles {
     /// What the reader is to do about a file.
     enum Order: Equatable {
         case nothing
@@ -89,7 +89,7 @@ struct AppendFiles {
 
     /// Sets which lines are handed over together: consecutive lines of text, or the lines of records with
     /// this beginning.
-    mutating func join(text isJoined: Bool, records start: RecordStart?) {
+    func join(text isJoined: Bool, records start: RecordStart?) {
         blocks.joinsText = isJoined
         blocks.recordStart = start
     }
@@ -130,7 +130,7 @@ struct AppendFiles {
     }
 
     /// The file that was known under a name has lost it. False if it had none.
-    mutating func displace(_ file: AppendFile) -> Bool {
+    func displace(_ file: AppendFile) -> Bool {
         guard file.hasName else { return false }
         streams.displace(file)
         counts.rotations += 1
@@ -138,13 +138,13 @@ struct AppendFiles {
     }
 
     /// The read position of a file has moved backwards, because the file was truncated or rewritten.
-    mutating func wasSetBack() { counts.truncations += 1 }
+    func wasSetBack() { counts.truncations += 1 }
 
     /// Zeros between lines were skipped.
-    mutating func skippedZeros(_ bytes: Int64) { counts.zeroBytes += ByteCount(bytes) }
+    func skippedZeros(_ bytes: Int64) { counts.zeroBytes += ByteCount(bytes) }
 
     /// Takes the unread bytes of which no copy has turned up, to log each of them once.
-    mutating func takeGivenUp() -> [CutOff] {
+    func takeGivenUp() -> [CutOff] {
         let givenUp = streams.cutOffs.takeGivenUp()
         for cut in givenUp { counts.bytesGivenUp += ByteCount(cut.end - cut.begin) }
         return givenUp
@@ -153,7 +153,7 @@ struct AppendFiles {
     // MARK: What is to be read
 
     /// A file has something to read. True if it is to be queued; false if it waits already.
-    mutating func makeReady(_ file: AppendFile, at now: BootInstant, _ wallTime: Timestamp) -> Bool {
+    func makeReady(_ file: AppendFile, at now: BootInstant, _ wallTime: Timestamp) -> Bool {
         file.wake(now)
         streams.hasUnread(file, since: wallTime)
         guard !file.isReady else { return false }
@@ -168,14 +168,14 @@ struct AppendFiles {
     }
 
     /// A file was read as far as possible.
-    mutating func endTurn(of file: AppendFile) {
+    func endTurn(of file: AppendFile) {
         if file.committed >= file.size {
             streams.isRead(file)
         }
     }
 
     /// A commit has made a position durable. False if the file is not known any more.
-    mutating func covered(_ covered: CoveredFile) -> Bool {
+    func covered(_ covered: CoveredFile) -> Bool {
         streams.covered(covered)
         guard knows(covered.file) else { return false }
         endTurn(of: covered.file)
@@ -204,7 +204,7 @@ struct AppendFiles {
     }
 
     /// The time of a planned check has come, as far as the agenda knows.
-    mutating func due(_ file: AppendFile, _ situation: Situation, at now: BootInstant) -> Order {
+    func due(_ file: AppendFile, _ situation: Situation, at now: BootInstant) -> Order {
         guard let planned = file.checkAt else { return .nothing }
         // The errand was planned for an earlier time than the one that counts now.
         guard planned <= now else { return .check(at: planned) }
@@ -214,7 +214,7 @@ struct AppendFiles {
     }
 
     /// The same, whenever the check was planned for.
-    mutating func dueNow(_ file: AppendFile, _ situation: Situation, at now: BootInstant) -> Order {
+    func dueNow(_ file: AppendFile, _ situation: Situation, at now: BootInstant) -> Order {
         file.checkAt = now
         return due(file, situation, at: now)
     }
@@ -222,20 +222,20 @@ struct AppendFiles {
     /// The kernel was asked for writers: what becomes of the file.
     ///
     /// - Parameter facts: those of the order, with the answers.
-    mutating func answered(_ file: AppendFile, _ facts: FileFacts, at now: BootInstant) -> Order {
+    func answered(_ file: AppendFile, _ facts: FileFacts, at now: BootInstant) -> Order {
         assert(facts.writers != .notAsked, "an answer without an answer")
         return order(facts, file, now)
     }
 
     /// A step could not be carried out for want of memory or descriptors: it is tried again.
-    mutating func postpone(_ file: AppendFile, _ situation: Situation, at now: BootInstant) -> Order {
+    func postpone(_ file: AppendFile, _ situation: Situation, at now: BootInstant) -> Order {
         var facts = facts(of: file, situation, at: now)
         facts.writers = .unanswered
         return order(facts, file, now)
     }
 
     /// Decides a step and notes its effects on the file.
-    private mutating func order(_ facts: FileFacts, _ file: AppendFile, _ now: BootInstant) -> Order {
+    private func order(_ facts: FileFacts, _ file: AppendFile, _ now: BootInstant) -> Order {
         switch FileStep.next(facts, waits) {
         case .nothing:
             file.rest()
@@ -289,7 +289,7 @@ struct AppendFiles {
     // MARK: How a file goes
 
     /// A file was claimed, to be removed once its last commit is durable.
-    mutating func beginLeaving(_ file: AppendFile, as claim: FileName, at now: BootInstant) {
+    func beginLeaving(_ file: AppendFile, as claim: FileName, at now: BootInstant) {
         assert(file.committed >= file.size && !file.hasUnread, "what is not in the queue is removed")
         rename(file, to: claim)
         file.enter(.leaving, at: now)
@@ -317,7 +317,7 @@ struct AppendFiles {
     ///
     /// - Parameter original: the name that it got back; nil if another file has that name, so that this one
     ///   is read on under the name of the claim, and removed later.
-    mutating func stay(_ file: AppendFile, as original: FileName?, at now: BootInstant) {
+    func stay(_ file: AppendFile, as original: FileName?, at now: BootInstant) {
         assert(file.stage == .leaving, "what is not leaving stays")
         if let original {
             rename(file, to: original)
@@ -328,7 +328,7 @@ struct AppendFiles {
         file.lastChange = now
     }
 
-    private mutating func rename(_ file: AppendFile, to name: FileName) {
+    private func rename(_ file: AppendFile, to name: FileName) {
         file.directory.files[file.name] = nil
         streams.change(file) { $0.name = name }
         file.directory.files[name] = file
@@ -337,7 +337,7 @@ struct AppendFiles {
     /// Removes a file that is gone or was removed from all tables, and remembers its content for a while.
     ///
     /// - Parameter hasWaiting: whether archives wait to be compared.
-    mutating func letGo(_ file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
+    func letGo(_ file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
         if !file.hasUnread {
             counts.read += 1
         }

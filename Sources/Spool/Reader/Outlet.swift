@@ -8,7 +8,8 @@ final class Outlet {
     private let context: SpoolContext
     private let schedule: Schedule
     let sink: any SpoolSink
-    var handover: Handover
+    /// What the next commit holds, and when it is due.
+    private(set) var handover: Handover
     /// Whether the sink has parked a file since the last `takeParked`.
     private var hasParked = false
 
@@ -20,6 +21,13 @@ final class Outlet {
             Handover.Limits(bytes: context.options.commitBytes, linger: context.options.linger))
     }
 
+    /// Changes to files that the next commit makes durable. Who reads, finds, renames or removes a file notes
+    /// here what a restart has to know of it.
+    var pass: Pass {
+        _read { yield handover.pass }
+        _modify { yield &handover.pass }
+    }
+
     /// Whether reading waits for commits.
     var isHeldBack: Bool {
         handover.isHeldBack(schedule.now, longerThan: Backlog.censusInterval)
@@ -27,6 +35,9 @@ final class Outlet {
 
     /// Whether lines are not read for now, because reading is held back or the sink has parked files.
     var isWaiting: Bool { isHeldBack || handover.parked > 0 }
+
+    /// Another file's lines are offered next.
+    func beginFile() { handover.beginFile() }
 
     /// Hands lines to the sink, and waits for it if it does not take all of them.
     ///
@@ -94,6 +105,26 @@ final class Outlet {
                 length: length,
                 content: content, time: context.time.wallTime, file: source.file))
     }
+
+    // MARK: Commits
+
+    /// Requests a commit although nothing was read.
+    func wantCommit() { handover.want() }
+
+    /// Closes the pass and begins a commit; `closed` follows.
+    func beginCommit(_ now: BootInstant) -> Pass { handover.beginCommit(now) }
+
+    /// Keeps the closed pass until the task of its commit begins.
+    func closed(_ pass: ClosedPass) { handover.closed(pass) }
+
+    /// The sink closes its part of the commit now.
+    func takeClosed() -> ClosedPass? { handover.takeClosed() }
+
+    /// A commit has ended, successfully or not.
+    func endCommit(isDurable: Bool) { handover.endCommit(isDurable: isDurable) }
+
+    /// Discards the open pass because a commit has failed for good.
+    func giveUp() { handover.giveUp() }
 }
 
 extension QuarantineRecord {

@@ -118,8 +118,8 @@ public actor SpoolReader: LoopActor {
         let judge = Judge(context, schedule, reports, outlet, lives, opener, tree, drops, buffer)
         let padding = PaddingReader(context, schedule, lives)
         let content = AppendReader(
-            context, schedule, reports, outlet, lives, opener, departures, judge, tree, turns, buffer,
-            padding)
+            context, schedule, reports, outlet, lives, opener, departures, judge, turns, buffer, padding,
+            HistoryReader(context, outlet, lives, judge, tree, buffer))
         let census = Census(context, schedule, outlet, lives, opener, departures, tree, drops)
         let removals = DropRemoval(
             context, schedule, reports, outlet, opener, claims, lister, removal, tree, drops)
@@ -164,7 +164,7 @@ public actor SpoolReader: LoopActor {
 
     /// Begins a commit soon although nothing was read, because the sink has taken something from elsewhere.
     public func commitSoon() {
-        outlet.handover.want()
+        outlet.wantCommit()
         schedule.wake()
     }
 
@@ -231,11 +231,11 @@ public actor SpoolReader: LoopActor {
         guard !outlet.handover.isClosing else { return }
         guard !outlet.handover.isFull else { return waitForRoom() }
         var isQuiet = false
-        let limit = outlet.handover.pass.bytes + SpoolReader.sliceBytes
+        let limit = outlet.pass.bytes + SpoolReader.sliceBytes
         let end = schedule.now + SpoolReader.sliceTime
         // Pieces and time are limited too, because holes, empty archives and long directories bring no bytes.
         for _ in 0..<SpoolReader.pieces
-        where !isQuiet && !outlet.handover.isDue && outlet.handover.pass.bytes < limit && schedule.now < end {
+        where !isQuiet && !outlet.handover.isDue && outlet.pass.bytes < limit && schedule.now < end {
             isQuiet = !step()
         }
         if outlet.takeParked() {
@@ -367,13 +367,13 @@ public actor SpoolReader: LoopActor {
         guard !outlet.handover.isClosing, !outlet.handover.isFull else { return }
         if !hasNotedUnread {
             hasNotedUnread = true
-            lives.streams.noteUnread(in: &outlet.handover.pass)
+            lives.streams.noteUnread(in: &outlet.pass)
         }
         if !outlet.handover.isEmpty { return beginCommit() }
         guard let waiters = schedule.life.end() else { return }
         watching.stop()
         schedule.clear()
-        for file in opener.openFiles.takeAll() { file.descriptor = nil }
+        for file in opener.takeAll() { file.descriptor = nil }
         buffer.release()
         publish()
         for waiter in waiters { waiter.resume() }
@@ -384,7 +384,7 @@ public actor SpoolReader: LoopActor {
     /// Closes the pass and begins a commit. Reading continues once the sink has closed its part
     /// (`Handover.isClosing`).
     func beginCommit() {
-        var closed = outlet.handover.beginCommit(schedule.now)
+        var closed = outlet.beginCommit(schedule.now)
         if let reading = drops.reading, let place = reading.nextCheckpoint() {
             closed.keep(place, of: reading.id)
         }
@@ -404,7 +404,7 @@ public actor SpoolReader: LoopActor {
         progress.memory = tree.listing.sight?.takeChanges() ?? [:]
         schedule.life.beginTask()
         census.plan()
-        outlet.handover.closed(ClosedPass(progress: progress, files: content.covered, done: closed.done))
+        outlet.closed(ClosedPass(progress: progress, files: content.covered, done: closed.done))
         Task(executorPreference: loop) { await self.commit() }
     }
 
@@ -412,12 +412,12 @@ public actor SpoolReader: LoopActor {
     private func commit() async {
         // The sink closes its part before its first suspension, and there is no suspension before that call.
         // So no line can be taken between `takeClosed` and the closing.
-        guard let closed = outlet.handover.takeClosed() else { return }
+        guard let closed = outlet.takeClosed() else { return }
         schedule.wake()
         var isUnderWay = true
         do {
             try await outlet.sink.commit(closed.progress)
-            outlet.handover.endCommit(isDurable: true)
+            outlet.endCommit(isDurable: true)
             isUnderWay = false
             for file in closed.files { covered(file) }
             schedule.wake()
@@ -431,11 +431,11 @@ public actor SpoolReader: LoopActor {
             // Stop reading. The next start continues at the last successful commit.
             if schedule.life.fail() {
                 context.log.info("reading of the spool ends", ["reason": "\(error)"])
-                outlet.handover.giveUp()
+                outlet.giveUp()
                 drops.giveUpReading()
             }
             if isUnderWay {
-                outlet.handover.endCommit(isDurable: false)
+                outlet.endCommit(isDurable: false)
             }
         }
         schedule.life.endTask()

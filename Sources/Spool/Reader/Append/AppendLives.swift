@@ -14,7 +14,7 @@ final class AppendLives {
     private let outlet: Outlet
     private let watching: SpoolWatch
     private let turns: Turns
-    var appendFiles: AppendFiles
+    let appendFiles: AppendFiles
     /// Files that were truncated or removed before they were read, those that were noticed last.
     private(set) var lostFiles: [SpoolFigures.LostFile] = []
 

@@ -18,15 +18,15 @@ final class AppendReader {
     private let opener: Opener
     private let departures: Departures
     private let judge: Judge
-    private let tree: Tree
     private let turns: Turns
     private let buffer: BlockBuffer
     private let padding: PaddingReader
+    private let history: HistoryReader
 
     init(
         _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ outlet: Outlet,
-        _ lives: AppendLives, _ opener: Opener, _ departures: Departures, _ judge: Judge, _ tree: Tree,
-        _ turns: Turns, _ buffer: BlockBuffer, _ padding: PaddingReader
+        _ lives: AppendLives, _ opener: Opener, _ departures: Departures, _ judge: Judge, _ turns: Turns,
+        _ buffer: BlockBuffer, _ padding: PaddingReader, _ history: HistoryReader
     ) {
         self.context = context
         self.schedule = schedule
@@ -36,10 +36,10 @@ final class AppendReader {
         self.opener = opener
         self.departures = departures
         self.judge = judge
-        self.tree = tree
         self.turns = turns
         self.buffer = buffer
         self.padding = padding
+        self.history = history
     }
 
     /// Reads a block of the file that has waited longest. False: none waits.
@@ -56,7 +56,7 @@ final class AppendReader {
     /// One turn of a file: opens it, judges it if it is a suspect, reads a block, and queues it again if
     /// there may be more.
     private func read(_ file: AppendFile) {
-        outlet.handover.beginFile()
+        outlet.beginFile()
         guard lives.appendFiles.beginTurn(of: file) else { return }
         do {
             try opener.open(file)
@@ -223,7 +223,7 @@ final class AppendReader {
     /// The decoder of a file that is read in place; nil for a file whose bytes are handed over as they are.
     ///
     /// - Parameter head: the file's first bytes; nil if they were not read just now.
-    func decoder(
+    private func decoder(
         of file: AppendFile, _ descriptor: Int32, head: Slice<UnsafeMutableRawBufferPointer>? = nil
     ) throws(SystemError) -> FileDecoder? {
         guard context.options.place != nil else { return nil }
@@ -455,7 +455,7 @@ final class AppendReader {
             let bytes = head.map { Array($0.prefix(length)) } ?? read
             fingerprint = Fingerprint(length: length, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
         }
-        lives.streams.took(file, upTo: place, fingerprint, in: &outlet.handover.pass)
+        lives.streams.took(file, upTo: place, fingerprint, in: &outlet.pass)
     }
 
     func source(of file: AppendFile) -> SpoolSource {
@@ -470,52 +470,10 @@ final class AppendReader {
         return source
     }
 
-    /// Passes over what a file held when its pattern was seen for the first time, up to the beginning of
-    /// its last line if that is not whole.
+    /// Passes over what a file held when its pattern was seen for the first time.
     func passOverHistory(of file: AppendFile) throws(SystemError) {
         guard file.historyEnd > 0, let descriptor = file.descriptor?.raw else { return }
-        let end = try lineEnd(before: file.historyEnd, descriptor, try decoder(of: file, descriptor))
-        file.historyEnd = 0
-        guard file.taken.offset == 0, end > 0 else { return }
-        let head = try FileSystem.bytes(
-            of: descriptor, at: 0, count: Int(min(end, Int64(Fingerprint.longest))))
-        let fingerprint = Fingerprint(length: head.count, hash: head.withUnsafeBytes { ByteHash.of($0) })
-        var mark = try judge.mark(at: end, descriptor)
-        mark.sum = try sumOfHistory(upTo: end, descriptor)
-        lives.streams.passOver(file, upTo: mark, fingerprint, in: &outlet.handover.pass)
-        tree.listing.sight?.passedOver(end)
-    }
-
-    /// The checksum of a history that fits into one block, by which the position is found again if the file
-    /// is cut later. Otherwise the history would be read then. A longer one has none: computing it would read
-    /// all of what is to be passed over.
-    private func sumOfHistory(upTo end: Int64, _ descriptor: Int32) throws(SystemError) -> UInt32 {
-        guard end <= SpoolReader.sliceBytes else { return 0 }
-        let room = UnsafeMutableRawBufferPointer(rebasing: buffer.take()[..<Int(end)])
-        let count = try FileSystem.read(descriptor, into: room, at: 0)
-        return count == room.count ? crc32c(UnsafeRawBufferPointer(room), from: Mark.start.sum) : 0
-    }
-
-    /// The end of the last whole line before an offset; the offset itself if the line exceeds the longest
-    /// event.
-    private func lineEnd(
-        before offset: Int64, _ descriptor: Int32, _ decoder: FileDecoder?
-    ) throws(SystemError) -> Int64 {
-        var end = decoder?.start(ofUnitAt: offset) ?? offset
-        let offset = end
-        let farthest = decoder?.length(beyond: context.options.maxEventSize) ?? context.options.maxEventSize
-        while end > max(0, offset - Int64(farthest)) {
-            let begin = max(0, end - 65_536)
-            let bytes = try FileSystem.bytes(of: descriptor, at: begin, count: Int(end - begin))
-            if let decoder {
-                let last = bytes.withUnsafeBytes { decoder.endOfLastLine(in: $0) }
-                if let last { return begin + Int64(last) }
-            } else if let last = bytes.lastIndex(of: 0x0A) {
-                return begin + Int64(last) + 1
-            }
-            end = begin
-        }
-        return end == 0 ? 0 : offset
+        try history.passOver(file, descriptor, try decoder(of: file, descriptor))
     }
 
     /// Skips zeros between lines, counts them, and logs the first ones of a file.

@@ -125,7 +125,7 @@ final class Arrivals {
         directory.files[name] = file
         // Write the checkpoint under the new identity.
         if isKnownAgain {
-            outlet.handover.pass.add(file)
+            outlet.pass.add(file)
         }
         if isNew {
             passOver(file, looked, status)
@@ -217,7 +217,7 @@ final class Arrivals {
             else { continue }
             lives.streams.remembered.remove(other)
             lives.streams.cutOffs.found(other)
-            outlet.handover.pass.forget(other)
+            outlet.pass.forget(other)
             var renamed = checkpoint
             renamed.key = id.bytes
             lives.streams.remembered.keep(renamed)

@@ -218,7 +218,7 @@ final class Departures {
     func leave(_ file: AppendFile) {
         opener.closeDescriptor(of: file)
         let hasWaiting = !drops.areAllRead
-        lives.appendFiles.letGo(file, hasWaiting: hasWaiting, in: &outlet.handover.pass)
+        lives.appendFiles.letGo(file, hasWaiting: hasWaiting, in: &outlet.pass)
         useRoom()
         lives.tellCutOffs()
         schedule.wake()
@@ -250,7 +250,7 @@ final class Departures {
     func cannotRead(_ file: AppendFile, _ error: SystemError) {
         switch error.number {
         case EWOULDBLOCK:
-            opener.openFiles.waitedForLease()
+            opener.waitedForLease()
             schedule.plan(after: .seconds(1), .read(file.id))
         case ENOENT:
             if file.hasName, opener.isThere(file) {
@@ -284,7 +284,7 @@ final class Departures {
                 // The other version's says nothing that it could be known by.
                 guard ObjectSplitter.Place(checkpoint) != nil else {
                     lives.streams.remembered.remove(id)
-                    outlet.handover.pass.forget(id)
+                    outlet.pass.forget(id)
                     continue
                 }
             }
@@ -298,7 +298,7 @@ final class Departures {
                 gone.unread += lives.streams.cutOffs.unreadBeforeStart(id) == nil ? 0 : 1
             }
             lives.streams.miss(
-                checkpoint, trace, isAway: isAway, hasWaiting: hasWaiting, in: &outlet.handover.pass)
+                checkpoint, trace, isAway: isAway, hasWaiting: hasWaiting, in: &outlet.pass)
         }
         if gone.files > 0 {
             context.log.info(
@@ -323,7 +323,7 @@ final class Departures {
         guard lives.streams.remembered.hasStaying else { return }
         for (checkpoint, trace) in lives.streams.remembered.stayed(at: directory.path(of: name)) {
             let hasWaiting = !drops.areAllRead
-            lives.streams.miss(checkpoint, trace, hasWaiting: hasWaiting, in: &outlet.handover.pass)
+            lives.streams.miss(checkpoint, trace, hasWaiting: hasWaiting, in: &outlet.pass)
         }
     }
 }

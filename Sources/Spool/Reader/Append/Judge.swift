@@ -38,8 +38,8 @@ final class Judge {
     /// truncates. False if that cannot be decided yet; the file is not read meanwhile.
     func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return true }
-        opener.openFiles.compare(file)
-        defer { opener.openFiles.endComparison() }
+        opener.compare(file)
+        defer { opener.endComparison() }
         // The original may be in a directory that was not listed yet, and its read position is unknown until
         // then.
         guard isListed(near: file.directory) else { return false }
@@ -58,7 +58,7 @@ final class Judge {
             try sight(at: places, of: descriptor, size: size)
         }
         if case .later = answer { return false }
-        if let place = lives.streams.judged(file, answer, inquiry, in: &outlet.handover.pass) {
+        if let place = lives.streams.judged(file, answer, inquiry, in: &outlet.pass) {
             context.log.info(
                 "copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
         }
@@ -102,7 +102,7 @@ final class Judge {
             lives.streams.changed(
                 file, answer, inquiry, isRotatedName: context.options.isRotated(file.name),
                 hasWaiting: hasWaiting,
-                in: &outlet.handover.pass)
+                in: &outlet.pass)
                 != nil
         else { return false }
         guard file.taken.offset < old else { return true }

@@ -200,7 +200,7 @@ final class Directories {
         watching.endWatch(of: directory)
         watching.linksGone(in: directory.path)
         tree.linked.forget(in: directory.path)
-        opener.openFiles.closed(directory)
+        opener.closed(directory)
         watching.endPolling(directory)
         for file in directory.files.values { lives.displaced(file) }
         reports.directoryGone(directory.path)

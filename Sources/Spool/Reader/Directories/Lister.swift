@@ -88,7 +88,7 @@ final class Lister {
                 ["path": context.options.directory, "files": passed.files, "bytes": passed.bytes.value])
         }
         if tree.listing.sight?.hasChanges == true {
-            outlet.handover.want()
+            outlet.wantCommit()
             schedule.wake()
         }
     }

@@ -13,7 +13,7 @@ final class Opener {
     private let reports: Reports
     private let watching: SpoolWatch
     private let lives: AppendLives
-    var openFiles: OpenFiles
+    private(set) var openFiles: OpenFiles
 
     init(
         _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ watching: SpoolWatch,
@@ -26,6 +26,23 @@ final class Opener {
         self.watching = watching
         self.lives = lives
     }
+
+    // MARK: What others report of open files
+
+    /// A file is compared with another one: it must not be closed meanwhile.
+    func compare(_ file: AppendFile) { openFiles.compare(file) }
+
+    /// The comparison is over.
+    func endComparison() { openFiles.endComparison() }
+
+    /// A file could not be opened, because another process holds a lease on it.
+    func waitedForLease() { openFiles.waitedForLease() }
+
+    /// A directory's descriptor is closed.
+    func closed(_ directory: SpoolDirectory) { openFiles.closed(directory) }
+
+    /// All open files; none is open to this list any more.
+    func takeAll() -> [AppendFile] { openFiles.takeAll() }
 
     // MARK: Directories
 

@@ -133,7 +133,7 @@ final class DropFiles {
                 removals.listCrowded(share)
             }
             guard let drop = drops.reading else { continue }
-            outlet.handover.beginFile()
+            outlet.beginFile()
             let turn = turns.begin(of: drop.share, schedule.now)
             let hasMore = read(drop)
             turns.end(turn, schedule.now)
@@ -170,7 +170,7 @@ final class DropFiles {
     /// current file `beginCommit` does this.
     private func keepPlace(of drop: DropReading) {
         if let place = drop.nextCheckpoint() {
-            outlet.handover.pass.keep(place, of: drop.id)
+            outlet.pass.keep(place, of: drop.id)
         }
     }
 
@@ -230,7 +230,7 @@ final class DropFiles {
             if lives.streams.remembered.isDone(id, seen) {
                 directory.settling[name] = nil
                 lives.streams.remembered.found(
-                    id, at: directory.path(of: name), links: UInt64(seen.links), in: &outlet.handover.pass)
+                    id, at: directory.path(of: name), links: UInt64(seen.links), in: &outlet.pass)
                 return
             }
             // Checked again, because thousands of files may have lined up before the first one had to stay.
@@ -265,7 +265,7 @@ final class DropFiles {
                     guard isPassedOver(name, in: directory, seen, looked) else { break }
                     directory.settling[name] = nil
                     let done = lives.streams.remembered.keepDone(id, at: directory.path(of: name), seen)
-                    return outlet.handover.pass.keep(done, of: id)
+                    return outlet.pass.keep(done, of: id)
                 case .later: return schedule.settle(name, in: directory, after: context.options.settleTime)
                 case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
@@ -323,7 +323,7 @@ final class DropFiles {
         }
         switch error.number {
         case EWOULDBLOCK:
-            opener.openFiles.waitedForLease()
+            opener.waitedForLease()
             schedule.settle(name, in: directory, after: .seconds(1))
         case _ where [EACCES, EPERM, EROFS].contains(error.number) && error.call == "renameat2":
             reports.complain(directory.path(of: name), status?.owner, Reports.notRemoved(error))
@@ -482,12 +482,12 @@ final class DropFiles {
         guard !drop.isKept else {
             drops.letGo(drop.id)
             let done = lives.streams.remembered.keepDone(drop.id, at: drop.file.path, drop.status)
-            return outlet.handover.pass.keep(done, of: drop.id)
+            return outlet.pass.keep(done, of: drop.id)
         }
         drops.wasTaken(drop.file)
-        if outlet.handover.pass.places[drop.id] != nil || drop.lastCheckpoint != nil {
-            outlet.handover.pass.forget(drop.id)
+        if outlet.pass.places[drop.id] != nil || drop.lastCheckpoint != nil {
+            outlet.pass.forget(drop.id)
         }
-        outlet.handover.pass.done.append(drop.file)
+        outlet.pass.done.append(drop.file)
     }
 }

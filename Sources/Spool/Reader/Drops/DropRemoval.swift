@@ -172,7 +172,7 @@ final class DropRemoval {
             }
         }
         // If the directory is gone, its files are gone too.
-        outlet.handover.pass.unlinked.append(contentsOf: records)
+        outlet.pass.unlinked.append(contentsOf: records)
         if drops.unsynced.planSync() {
             schedule.plan(after: .zero, .syncRemovals)
         }
