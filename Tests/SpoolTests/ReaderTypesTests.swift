@@ -139,13 +139,13 @@ struct ReaderTypesTests {
         #expect(types.outlet.handover.isDue && !types.outlet.takeParked())
         types.sink.parks = true
         var resumed = 0
-        types.outlet.handover.beginFile()
+        types.outlet.beginFile()
         #expect(types.hand("{}\n{}\n", resume: { resumed += 1 }) == 3)
         #expect(types.outlet.handover.isParked && types.outlet.isWaiting)
         #expect(types.outlet.takeParked() && !types.outlet.takeParked())
         types.sink.resume?()
         #expect(resumed == 1 && !types.outlet.isWaiting)
-        #expect(types.outlet.handover.pass.bytes == 9)
+        #expect(types.outlet.pass.bytes == 9)
     }
 
     @Test("Outlet: a line that is too long goes to quarantine with its app and place")
