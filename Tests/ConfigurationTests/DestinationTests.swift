@@ -226,6 +226,25 @@ struct FormatCheckTests {
         }
     }
 
+    @Test("type and format count wherever they are written; a key of another type is a mistake")
+    func decidingKeys() {
+        #expect(
+            problems("kafka = { brokers = [\"b:9093\"], topic = \"events\" }\ntype = \"kafka\"").isEmpty)
+        #expect(
+            problems("url = \"https://a\"\nloki.labels = { job = \"b\" }\nformat = \"loki\"").isEmpty)
+        func mistakes(_ lines: String) -> [String] {
+            problems("url = \"https://a\"\n\(lines)").map(\.message)
+        }
+        #expect(
+            mistakes("kafka.topic = \"events\"") == ["destination.a.kafka.topic is for type kafka only"])
+        #expect(
+            mistakes("loki.labels = { job = \"b\" }")
+                == ["destination.a.loki.labels is for format loki only"])
+        #expect(mistakes("path = \"/a\"") == ["destination.a.path is for type file only"])
+        // A default that is written out was meant for no other destination.
+        #expect(mistakes("kafka.tls = true").isEmpty)
+    }
+
     @Test(
         "a format that requires a token is refused without one",
         arguments: [
