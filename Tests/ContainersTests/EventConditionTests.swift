@@ -32,6 +32,33 @@ struct EventConditionTests {
         ])
     func others(line: String) throws { #expect(try !holds("properties.user == '4711'", line)) }
 
+    @Test(
+        "of a member that occurs more than once each value counts",
+        arguments: [
+            #"{"properties":{"user":"4711","user":"bob"}}"#, #"{"properties":{"user":"bob","user":"4711"}}"#,
+            #"{"properties":{"user":"a","user":"4711","u\u0073er":"b"}}"#,
+            #"{"properties":{"user":"4711"},"properties":{"user":"bob"}}"#,
+            #"{"properties":{"user":"4711","user":"a"},"properties":{"user":"b","user":"c"}}"#,
+            #"{"properties":{"user":"a","user":"b"},"x":1,"x":2,"properties":{"user":"4711","user":"c"}}"#,
+        ])
+    func doubled(line: String) throws {
+        #expect(try holds("properties.user == '4711'", line))
+        #expect(try holds("properties.user starts_with '47'", line))
+        #expect(try !holds("properties.user == '4712'", line))
+        #expect(try !holds("properties.user == 'd' || name == '4711'", line))
+    }
+
+    @Test("a doubled member elsewhere does not make another person's event match")
+    func doubledElsewhere() throws {
+        let line = #"{"x":1,"x":2,"note":"4711","properties":{"user":"bob"}}"#
+        #expect(try !holds("properties.user == '4711'", line))
+        // A line that is made to cost much counts as found rather than being looked at for ever.
+        let many = (0..<200).map { _ in #""user":"4712""# }.joined(separator: ",")
+        #expect(
+            try holds(
+                "properties.user contains '471' && properties.user == '471'", "{\"properties\":{\(many)}}"))
+    }
+
     @Test("conditions are joined as in rules, and may name the app")
     func joined() throws {
         let line = #"{"name":"Order paid","properties":{"user":"4711","amount":12}}"#
@@ -56,7 +83,8 @@ struct EventConditionTests {
             #"user=ann\x40example.com"#,
             "user=ann%40example.com", "user=ann%2540example.com", "user=ann&#64;example.com",
             "user=ann&#x40;example.com", #"{cut "user":"ann\u0040example\u002ecom""#,
-            #"{\"user\":\"ann@example.com\"}"#,
+            #"{\"user\":\"ann@example.com\"}"#, #"user=ann\u{40}example.com"#, #"user=ann\100example.com"#,
+            "user=ann&commat;example.com", "user=ann&amp;#64;example&period;com",
         ])
     func mentions(text: String) throws {
         #expect(try EventCondition("properties.user == 'ann@example.com'").isMentioned(in: Array(text.utf8)))

@@ -34,16 +34,25 @@ public struct EventCondition: Sendable {
     public var namesValues: Bool { values.contains { !$0.isEmpty } }
 
     /// Makes a judge of events, for use by one thread. It says whether the condition holds for a line, which
-    /// must be a JSON object.
+    /// must be a JSON object. If a member's name occurs more than once, each of the values counts: another
+    /// reader of the line may choose another one than the rules do.
     public func makeJudge() -> (_ line: UnsafeRawBufferPointer, _ app: String) -> Bool {
         let evaluation = Evaluation(container)
+        // Without a constant value nothing can be searched for before the members are looked at.
+        let namesAll = values.allSatisfy { !$0.isEmpty }
         return { line, app in
-            guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
-            evaluation.begin(
-                Evaluation.Subject(base: base, count: line.count), app: app, layer: nil,
-                results: { _ in .null },
-                random: { 0 })
-            return evaluation.container.rules.indices.contains { evaluation.holds(rule: $0) }
+            func holds(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
+                guard let base = line.baseAddress else { return false }
+                evaluation.begin(
+                    Evaluation.Subject(base: base, count: line.count), app: app, layer: nil,
+                    results: { _ in .null },
+                    random: { 0 })
+                return evaluation.container.rules.indices.contains { evaluation.holds(rule: $0) }
+            }
+            if holds(line.bindMemory(to: UInt8.self)) { return true }
+            let bytes = Array(line)
+            guard !namesAll || isMentioned(in: bytes) else { return false }
+            return DoubledMembers.contains(bytes, holds)
         }
     }
 

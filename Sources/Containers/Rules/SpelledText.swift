@@ -1,10 +1,17 @@
 internal import Model
 
-/// Texts as they may be spelled, with escapes of JSON (`\u0040`), C (`\x40`), URLs (`%40`) or HTML (`&#64;`,
-/// `&#x40;`). A search for a person's data must find them all.
+/// Texts as they may be spelled, with escapes of JSON (`\u0040`), JavaScript (`\u{40}`), C (`\x40`, `\100`),
+/// URLs (`%40`) or HTML (`&#64;`, `&#x40;`, `&commat;`). A search for a person's data must find them all.
 enum SpelledText {
     /// Rounds of decoding: `%2540` is `%40` after the first round.
     private static let rounds = 3
+
+    /// Names of HTML for characters that addresses, names and numbers contain.
+    private static let entities: [String: Unicode.Scalar] = [
+        "amp": "&", "quot": "\"", "apos": "'", "lt": "<", "gt": ">", "commat": "@", "period": ".",
+        "plus": "+",
+        "lowbar": "_", "hyphen": "-", "sol": "/", "colon": ":",
+    ]
 
     /// The text, and the results of each round of decoding that changes it.
     static func decodings(of text: [UInt8]) -> [[UInt8]] {
@@ -77,6 +84,14 @@ enum SpelledText {
             return number(rest.prefix(2), 16, digits: 2).map { (.byte(UInt8(truncatingIfNeeded: $0)), 3) }
         case UInt8(ascii: "\\")?:
             switch rest.first {
+            case UInt8(ascii: "u")? where rest.dropFirst().first == UInt8(ascii: "{"):
+                let digits = rest.dropFirst(2).prefix(7).prefix { $0 != UInt8(ascii: "}") }
+                guard digits.endIndex < text.endIndex, text[digits.endIndex] == UInt8(ascii: "}") else {
+                    return nil
+                }
+                return number(digits, 16).flatMap { Unicode.Scalar($0) }.map {
+                    (.scalar($0), digits.count + 4)
+                }
             case UInt8(ascii: "u")?:
                 return number(rest.dropFirst().prefix(4), 16, digits: 4).map {
                     (.unit(UInt16(truncatingIfNeeded: $0)), 6)
@@ -85,16 +100,22 @@ enum SpelledText {
                 return number(rest.dropFirst().prefix(2), 16, digits: 2).map {
                     (.byte(UInt8(truncatingIfNeeded: $0)), 4)
                 }
+            case UInt8(ascii: "0")?, UInt8(ascii: "1")?, UInt8(ascii: "2")?, UInt8(ascii: "3")?:
+                return number(rest.prefix(3), 8, digits: 3).map {
+                    (.byte(UInt8(truncatingIfNeeded: $0)), 4)
+                }
             // Only short escapes of printable characters.
             case let byte? where "\"\\/".utf8.contains(byte): return (.byte(byte), 2)
             default: return nil
             }
         case UInt8(ascii: "&")?:
-            // The semicolon is searched in the next ten bytes only. Otherwise each `&#` would cost a search
-            // of the whole text.
-            guard rest.first == UInt8(ascii: "#"), let end = rest.prefix(10).firstIndex(of: UInt8(ascii: ";"))
-            else {
-                return nil
+            // The semicolon is searched in the next ten bytes only. Otherwise each `&` would cost a search of
+            // the whole text.
+            guard let end = rest.prefix(10).firstIndex(of: UInt8(ascii: ";")) else { return nil }
+            guard rest.first == UInt8(ascii: "#") else {
+                return entities[String(decoding: rest[..<end], as: UTF8.self)].map {
+                    (.scalar($0), end - text.startIndex + 1)
+                }
             }
             let digits = text[(text.startIndex + 2)..<end]
             let isHexadecimal = digits.first.map { $0 | 0x20 == UInt8(ascii: "x") } ?? false
