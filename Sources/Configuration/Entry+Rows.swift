@@ -90,14 +90,15 @@ extension Entry {
     /// alone, `name = 256`. What a later file does not set keeps its value.
     static func pair(
         _ name: String, _ first: Half, _ second: Half, _ why: String,
-        example: String? = nil, restart: Bool = false, changesAnswers: Bool = true
+        example: String? = nil, restart: Bool = false, only scope: DestinationUse.Scope = .all,
+        changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
         let print = { @Sendable (owner: Owner) -> SettingValue? in
             guard let other = second.value(owner) else { return first.value(owner) }
             let members = [(first.name, first.value(owner)), (second.name, other)]
             return .table(members.compactMap { name, value in value.map { .init(name: name, value: $0) } })
         }
-        return Entry(name: name, use: DestinationUse(changesAnswers: changesAnswers)) {
+        return Entry(name: name, use: DestinationUse(scope: scope, changesAnswers: changesAnswers)) {
             .setting(
                 SettingDescription(
                     name: name, type: first.type,

@@ -404,7 +404,7 @@ extension ReadContext {
         for (index, deadline) in settings.deadlines.enumerated() {
             let path = path(of: "deadline", deadline.name, index)
             require("name", of: path)
-            require("time_zone", of: path)
+            require("time.zone", of: path)
             checkNames(
                 deadline.destinations, among: settings.destinations.map(\.name), "destination",
                 at: "\(path).destinations")

@@ -170,8 +170,7 @@ public struct Settings: SettingsSection {
             "What happens to events: each rule has a condition and actions, and all apply, in their order."),
         .list(
             "container", \.containers, key: "id", ContainerSettings.idType, { $0.id },
-            "Remotely managed containers, in the order in which they apply. ca_file, as in [destination.tls],"
-                + " and hash_key, as in [agent], may be here, too."),
+            "Remotely managed containers, in the order in which they apply."),
         .named(
             "functions", \.functions,
             "The commands that containers may call. A container cannot name a command."),

@@ -147,10 +147,7 @@ public final class TextFormat: Sendable {
         guard let parse = settings.parse else { return .none }
         if let separator = ["csv": UInt8(ascii: ","), "tsv": UInt8(ascii: "\t")][parse] {
             guard !settings.columns.isEmpty else {
-                throw TextFormatError(
-                    key: "columns",
-                    message:
-                        "\(parse) needs columns: { format = \"\(parse)\", columns = [\"time\", \"id\"] }")
+                throw TextFormatError(key: "columns", message: "\(parse) needs columns, a list of names")
             }
             return .columns(ColumnFormat(separator, settings.columns, numbers: settings.numbers))
         }
@@ -166,8 +163,7 @@ public final class TextFormat: Sendable {
             let names = FormatTable.names.joined(separator: ", ")
             throw TextFormatError(
                 key: "parse",
-                message: "unknown format \"\(parse)\"; use a template with $name, an expression with"
-                    + " (?P<name>…), or one of \(names)")
+                message: "unknown format \"\(parse)\"; use a template with $name, or one of \(names)")
         }
         return .template(try TemplateCompiler.compile(parse, numbers: settings.numbers))
     }

@@ -163,7 +163,7 @@ struct MistakesTests {
             ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\noauth2.grant = \"jwt_bearer\"\n"
-                    + "oauth2.token_url = \"https://b\"\noauth2.private_key = \"file:/k\"\noauth2.client_id = \"a\"",
+                    + "oauth2.token_url = \"https://b\"\noauth2.private_key = \"file:/k\"\noauth2.client_secret = \"a\"",
                 "is not for grant jwt_bearer"
             ),
             (

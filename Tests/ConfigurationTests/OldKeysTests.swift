@@ -157,6 +157,23 @@ struct OldKeysTests {
             [apps.lines]
             read = ["/a/*.log"]
             pattern = '^(?P<message>.*)'
+            time_zone = "Europe/Berlin"
+            [retry]
+            probe_interval = "1m"
+            [[deadline]]
+            name = "reports"
+            time = "05:00"
+            time_zone = "Europe/Rome"
+            [[destination]]
+            name = "rows"
+            url = "https://a/rows"
+            format = "template"
+            token = "b"
+            token_scheme = "ApiKey"
+            [destination.body]
+            event = "{{event}}"
+            begin = "["
+            end = "]"
             """
         let new = """
             [dispatch]
@@ -200,12 +217,28 @@ struct OldKeysTests {
             address = { member = "ip", remove = true }
             [apps.table]
             read = ["/a/*.csv"]
-            parse = { format = "csv", columns = ["time", "id"] }
+            parse = "csv"
+            columns = ["time", "id"]
             name.default = "row"
             level = { members = ["sev"], scale = "otel" }
             [apps.lines]
             read = ["/a/*.log"]
-            parse = '^(?P<message>.*)'
+            pattern = '^(?P<message>.*)'
+            time.zone = "Europe/Berlin"
+            [retry]
+            when_exhausted.interval = "1m"
+            [[deadline]]
+            name = "reports"
+            time = { of_day = "05:00", zone = "Europe/Rome" }
+            [[destination]]
+            name = "rows"
+            url = "https://a/rows"
+            format = "template"
+            token = "b"
+            token_in.scheme = "ApiKey"
+            [destination.body]
+            event = "{{event}}"
+            request = "[{{events}}]"
             """
         let before = try Settings.read([ConfigurationText(file: "old.toml", text: old)])
         let after = try Settings.read([ConfigurationText(file: "new.toml", text: new)])
@@ -234,10 +267,14 @@ struct OldKeysTests {
                 "spool.archive_max_size is now written: archive = { max_age = \"9d\", max_size = \"2GiB\" }",
                 "country.address_member is now written: address = { member = \"ip\", remove = true }",
                 "country.remove_address is now written: address = { member = \"ip\", remove = true }",
-                "apps.table.columns is now written: parse = { format = \"csv\", columns = [\"time\", \"id\"] }",
                 "apps.table.default_event_name is now written: name = { default = \"row\" }",
                 "apps.table.level_scale is now written: level = { members = [\"sev\"], scale = \"otel\" }",
-                "apps.lines.pattern is now written: parse = '^(?P<message>.*)'",
+                "apps.lines.time_zone is now written: time = { zone = \"Europe/Berlin\" }",
+                "retry.probe_interval is now written: when_exhausted = { interval = \"1m\" }",
+                "deadline.reports.time_zone is now written: time = { of_day = \"05:00\", zone = \"Europe/Rome\" }",
+                "destination.rows.token_scheme is now written: token_in = { scheme = \"ApiKey\" }",
+                "destination.rows.body.begin is now written: request = \"[{{events}}]\"",
+                "destination.rows.body.end is now written: request = \"[{{events}}]\"",
             ])
         for destination in ["search", "hec"] {
             let path = "destination.\(destination)"

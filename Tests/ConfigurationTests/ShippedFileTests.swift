@@ -128,14 +128,14 @@ struct ShippedFileTests {
             "dispatch":
                 "interval batch_events batch_size parallel_batches critical_delay",
             "queue": "max_size max_age compression durability",
-            "retry": "intervals jitter when_exhausted probe_interval",
+            "retry": "intervals jitter when_exhausted",
             "priorities": "default rule", "country": "code rule database address", "session": "mode timeout",
             "device": "properties overrides",
-            "apps": "name level parse priority may_be_critical country limits destinations",
+            "apps": "name level parse pattern columns priority may_be_critical country limits destinations",
             "destination":
                 "name type url format compression headers token tls proxy connect_timeout request_timeout"
                 + " rate_limit",
-            "deadline": "name time time_zone margin apps destinations",
+            "deadline": "name time margin apps destinations",
             "functions": "command timeout parallel cache",
             "container":
                 "id default_file url public_key open fresh_for refresh_interval may_set may_call",

@@ -209,7 +209,7 @@ struct OAuth2Tests {
         }
         #expect(try await room.count("/token") == 1)
         let plain = try room.output(privateKey: room.keyFile) {
-            $0.issuer = "agent@test"
+            $0.clientID = "agent@test"
             $0.keyID = "key 1"
         }
         #expect(await plain.send(try Sample.batch(1, number: 4)) == .acknowledged)
@@ -233,13 +233,13 @@ struct OAuth2Tests {
         let file = "\(room.bench.directory.path)/key"
         let small = try String(contentsOfFile: "\(room.keyFile).small", encoding: .utf8)
         for (text, complaint) in [
-            ("{\"private_key\": \"x\"}", "set oauth2.issuer"),
+            ("{\"private_key\": \"x\"}", "set oauth2.client_id"),
             ("{\"private_key\": \"x\", \"client_email\": \"a\"}", "has no RSA key in PEM"),
             (small, "fewer than the 2048 bits"),
         ] {
             try PrivateFile.replace(file, with: text)
             #expect {
-                try room.output(privateKey: file) { $0.issuer = text == small ? "a" : nil }
+                try room.output(privateKey: file) { $0.clientID = text == small ? "a" : "" }
             } throws: { "\($0)".contains(complaint) }
         }
         let good = try String(contentsOfFile: "\(room.keyFile).json", encoding: .utf8)
@@ -256,7 +256,7 @@ struct OAuth2Tests {
         settings.oauth2.grant = .jwtBearer
         settings.oauth2.tokenURL = EndpointURL("https://a/token")
         settings.oauth2.privateKey.file = "/key"
-        settings.oauth2.issuer = "a"
+        settings.oauth2.clientID = "a"
         #expect(throws: OutputError.self) { try KafkaOptions(settings).check(Secret("nonsense")) }
     }
 

@@ -15,7 +15,7 @@ extension Settings {
     func deliveryOptions(of installID: String? = nil) throws(AgentError) -> DeliveryOptions {
         if let app = appOfUnknownZone {
             throw AgentError(
-                .configuration, "apps.\(app).time_zone is not a time zone that this system knows")
+                .configuration, "apps.\(app).time.zone is not a time zone that this system knows")
         }
         let schedule = RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }

@@ -47,23 +47,20 @@ enum CompiledTextFormat {
     /// The mistake in the format, or in its combination with other settings of the app; nil if all is well.
     func mistake(with app: AppSettings) -> (key: String, message: String)? {
         switch self {
-        // All that says how a line is read is in one setting.
-        case .mistake(let error):
-            return (["pattern", "columns"].contains(error.key) ? "parse" : error.key, error.message)
+        case .mistake(let error): return (error.key, error.message)
         case .none:
             // Without a format these settings are ignored. They are refused instead, because their author
             // expects an effect.
             let others = [
-                ("parse.columns", app.columns != nil), ("numbers", app.numbers != nil),
-                ("keep_line", app.keepLine != nil),
-                ("unmatched", app.unmatched != nil),
+                ("columns", app.columns != nil), ("numbers", app.numbers != nil),
+                ("keep_line", app.keepLine != nil), ("unmatched", app.unmatched != nil),
             ]
             if let key = others.first(where: \.1)?.0 {
-                return (key, "has no effect without parse")
+                return (key, "has no effect without parse or pattern")
             }
         case .format(let format):
             // The setting that chose the format: messages name it, because the app has at most one.
-            let key = app.isParsed ? "parse" : "first_line"
+            let key = app.parse != nil ? "parse" : app.pattern != nil ? "pattern" : "first_line"
             if app.journal.read == true { return (key, "is for files, not for the journal") }
             if app.text == .blocks {
                 return ("text", "is blocks: remove it, \(key) says where a record begins")

@@ -57,7 +57,7 @@ public struct StartupRehearsal: Sendable {
                     + unused.joined(separator: ", "), endsStart: false)
         }
         if let app = settings.appOfUnknownZone {
-            add("apps.\(app).time_zone", "is not a time zone that this system knows")
+            add("apps.\(app).time.zone", "is not a time zone that this system knows")
         }
         for destination in settings.destinations {
             let key = destination.kind == .kafka ? "kafka" : "url"

@@ -74,16 +74,6 @@ public struct AppSettings: SettingsSection {
     /// An app that follows the general settings.
     public init() {}
 
-    /// Value of `parse.format`: a name or a template, or a regular expression, which has named groups.
-    private var parsing: String? {
-        get { parse ?? pattern }
-        set {
-            let isPattern = newValue?.holds("(?P<") == true || newValue?.holds("(?<") == true
-            parse = isPattern ? nil : newValue
-            pattern = isPattern ? newValue : nil
-        }
-    }
-
     /// Whether text lines are parsed.
     package var isParsed: Bool { parse != nil || pattern != nil }
 
@@ -141,10 +131,12 @@ public struct AppSettings: SettingsSection {
                 example: "{ default = \"access\" }"),
             .setting("default_event_name", \.defaultEventName, optional: .text(), "Now name.default.")
                 .renamed(to: "name.default"),
-            .setting(
-                "time", \.time, optional: .list(of: .text(), unique: true),
-                "Members or paths of a record's time: the first usable is taken; by default those of common loggers.",
-                example: "[\"when\", \"meta.time\"]"),
+            .pair(
+                "time", .init("members", \.time, optional: .list(of: .text(), unique: true)),
+                .init("zone", \.timeZone, optional: .text()),
+                "Members or paths of a record's time: the first usable is taken; by default those of common loggers."
+                    + " The zone of times without one is by default the machine's.",
+                example: "{ members = [\"when\", \"meta.time\"], zone = \"Europe/Berlin\" }"),
             .pair(
                 "level", .init("members", \.level, optional: .list(of: .text(), unique: true)),
                 .init("scale", \.levelScale, optional: .choice),
@@ -153,10 +145,7 @@ public struct AppSettings: SettingsSection {
                 example: "[\"meta.level\"]"),
             .setting("level_scale", \.levelScale, optional: .choice, "Now level.scale.")
                 .renamed(to: "level.scale"),
-            .setting(
-                "time_zone", \.timeZone, optional: .text(),
-                "The zone of times without one; by default the machine's.",
-                example: "\"Europe/Berlin\""),
+            .setting("time_zone", \.timeZone, optional: .text(), "Now time.zone.").renamed(to: "time.zone"),
             // Lines of text.
             .setting(
                 "text", \.text, optional: .choice,
@@ -164,18 +153,18 @@ public struct AppSettings: SettingsSection {
                     + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB;"
                     + " first_line is better.",
                 example: "\"lines\""),
-            .pair(
-                "parse", .init("format", \.parsing, optional: .text()),
-                .init("columns", \.columns, optional: .list(of: .text(), unique: true)),
-                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...), a template with"
-                    + " $name, or an RE2 expression whose named groups, as (?P<time>\\S+), are the members."
-                    + " columns are the names of the columns of csv and tsv; for json_in the member that holds"
-                    + " the object.",
-                example: "\"nginx\""),
-            .setting("pattern", \.pattern, optional: .text(), "Now parse.").renamed(to: "parse.format"),
             .setting(
-                "columns", \.columns, optional: .list(of: .text(), unique: true), "Now parse.columns."
-            ).renamed(to: "parse.columns"),
+                "parse", \.parse, optional: .text(),
+                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or a template with $name.",
+                example: "\"nginx\""),
+            .setting(
+                "pattern", \.pattern, optional: .text(),
+                "An RE2 expression whose named groups are the members of a text line.",
+                example: "'^(?P<time>\\S+) (?P<level>\\w+) (?P<message>.*)'"),
+            .setting(
+                "columns", \.columns, optional: .list(of: .text(), unique: true),
+                "The names of the columns of csv and tsv; for json_in the member that holds the object.",
+                example: "[\"time\", \"id\", \"note\"]"),
             .setting(
                 "first_line", \.firstLine, optional: .text(),
                 "An RE2 expression that the first line of a record matches: the lines after it belong to the record.",
@@ -209,11 +198,13 @@ public struct AppSettings: SettingsSection {
             .setting(
                 "country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
             .setting(
-                "version", \.version, optional: .text(), "Its version, if the events do not have it.",
-                example: "\"2.1.0\""),
+                "version", \.version, optional: .text(), "Its version, if the events do not have it."
+            ).retired(
+                "a [[rule]] with when = \"app_version == null\" and set = { \"device.app_version\" = \"2.1.0\" }"
+                    + " does the same"),
             .setting(
-                "build", \.build, optional: .text(), "Its build, if the events do not have it.",
-                example: "\"2107\""),
+                "build", \.build, optional: .text(), "Its build, if the events do not have it."
+            ).retired("a [[rule]] with set = { \"device.app_build\" = \"2107\" } does the same"),
             .setting(
                 "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
                 "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),

@@ -104,12 +104,10 @@ public struct ContainerSettings: SettingsSection {
         .setting(
             "hash_key", \.hashKey, optional: SecretFile.valueType,
             "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand -hex 32).",
-            example: "\"file:/etc/spoolship/hash.key\""
-        ).listedElsewhere(),
+            example: "\"file:/etc/spoolship/hash.key\""),
         .setting(
             "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
-            example: "\"/etc/spoolship/ca.pem\""
-        ).listedElsewhere(),
+            example: "\"/etc/spoolship/ca.pem\""),
         .setting("hash_key_file", \.hashKeyFile, optional: .path, "Now hash_key.").renamed(to: "hash_key"),
         .setting(
             "hash_key_credential", \.hashKeyCredential, optional: SecretSource.credentialNameType,

@@ -20,13 +20,14 @@ public struct DeadlineSettings: SettingsSection {
         .setting(
             "name", \.name, .destinationName.standingForNothing(""), "Its name, in metrics and `queue list`.",
             example: "\"reports\""),
-        .setting(
-            "time", \.time, DeadlineSettings.timeOfDayType,
-            "Events of a local date must have arrived before this time of the next one."),
-        .setting(
-            "time_zone", \.timeZone, DeadlineSettings.timeZoneType.standingForNothing(""),
-            "The zone of these dates.",
-            example: "\"Europe/Rome\""),
+        .pair(
+            "time", .init("of_day", \.time, DeadlineSettings.timeOfDayType),
+            .init("zone", \.timeZone, DeadlineSettings.timeZoneType.standingForNothing("")),
+            "Events of a local date must have arrived before this time of the next one; the zone of these"
+                + " dates is required.",
+            example: "{ of_day = \"04:00\", zone = \"Europe/Rome\" }"),
+        .setting("time_zone", \.timeZone, DeadlineSettings.timeZoneType, "Now time.zone.")
+            .renamed(to: "time.zone"),
         .setting(
             "margin", \.margin, .duration(.zero ... .seconds(86_400)),
             "How long before that time events go first within their priority, without waiting for the interval."

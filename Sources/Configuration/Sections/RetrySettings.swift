@@ -19,12 +19,16 @@ public struct RetrySettings: SettingsSection {
         .setting(
             "jitter", \.jitter, .number(0...1),
             "The share of each wait that is random, so that agents that failed together do not return together."
-        ).retired("half of each wait is random, so that agents that failed together do not return together"),
-        .setting(
-            "when_exhausted", \.whenExhausted, .choice,
-            "probe recovers by itself; suspend waits for a restart, a network change or `spoolship resume`."),
-        .setting(
-            "probe_interval", \.probeInterval, .duration(.seconds(1) ... .seconds(86_400)),
-            "The longest wait between two attempts at a destination that is held or whose breaker is open."),
+        ),
+        .pair(
+            "when_exhausted", .init("then", \.whenExhausted, .choice),
+            .init("interval", \.probeInterval, probeIntervalType),
+            "probe recovers by itself; suspend waits for a restart, a network change or `spoolship resume`."
+                + " interval is the longest wait between two attempts at a destination that is held or whose"
+                + " breaker is open."),
+        .setting("probe_interval", \.probeInterval, probeIntervalType, "Now when_exhausted.interval.")
+            .renamed(to: "when_exhausted.interval"),
     ]
+
+    private static let probeIntervalType = ValueType<Duration>.duration(.seconds(1) ... .seconds(86_400))
 }

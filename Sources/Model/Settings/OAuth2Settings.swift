@@ -8,16 +8,20 @@ public struct OAuth2Settings: Sendable, Equatable {
         case jwtBearer = "jwt_bearer"
     }
 
-    package var grant = Grant.clientCredentials
+    /// The grant that an older configuration names; nil if it follows from the secret.
+    private var namedGrant: Grant?
+    package var grant: Grant {
+        get { namedGrant ?? (privateKey.source == nil ? .clientCredentials : .jwtBearer) }
+        set { namedGrant = newValue }
+    }
     package var tokenURL: EndpointURL?
+    /// The client, or who signs an assertion (`iss`); empty takes the account of the service account's file.
     package var clientID = ""
     package var secret = SecretSetting()
     /// The key that signs assertions: PEM, or a service account's file of Google.
     package var privateKey = SecretSetting()
     /// Id of the key (`kid`); nil takes that of the service account's file, if there is one.
     package var keyID: String?
-    /// Who signs (`iss`); nil takes the account of the service account's file.
-    package var issuer: String?
     /// For whom a token is asked for (`sub`); nil leaves the claim out.
     package var subject: String?
     package var scope: String?
@@ -48,9 +52,9 @@ public struct OAuth2Settings: Sendable, Equatable {
             case .clientCredentials:
                 [
                     ("private_key", privateKey.source != nil || keyID != nil),
-                    ("issuer", issuer != nil), ("subject", subject != nil),
+                    ("subject", subject != nil),
                 ]
-            case .jwtBearer: [("client_id", !clientID.isEmpty), ("client_secret", secret.source != nil)]
+            case .jwtBearer: [("client_secret", secret.source != nil)]
             }
         return set.filter(\.1).map(\.0)
     }

@@ -31,9 +31,10 @@ struct AssertionSigner: Sendable {
         let isJSON = text.utf8.first { $0 > 0x20 } == UInt8(ascii: "{")
         let account = isJSON ? JSONSlice(Array(text.utf8)[...]) : nil
         pem = account?["private_key"]?.string.map { Secret($0) } ?? secret
-        guard let issuer = settings.issuer ?? account?["client_email"]?.string else {
+        guard let issuer = (settings.clientID.isEmpty ? account?["client_email"]?.string : settings.clientID)
+        else {
             throw OutputError(
-                .badFile, "oauth2.private_key is not the file of a service account; set oauth2.issuer")
+                .badFile, "oauth2.private_key is not the file of a service account; set oauth2.client_id")
         }
         self.issuer = issuer
         keyID = settings.keyID ?? account?["private_key_id"]?.string

@@ -209,7 +209,7 @@ extension StartupCheck {
                 continue
             }
             add(
-                "deadline.\(deadline.name).time_zone",
+                "deadline.\(deadline.name).time.zone",
                 "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
             )
         }

@@ -11,15 +11,57 @@ extension BodySettings: SettingsSection {
                 + " quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, {{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
             example: "'{\"data\":\"{{base64}}\"}'"),
         .setting(
-            // Fragments may be empty or contain line feeds; `.text` would refuse both.
-            "begin", \.begin, BodyTemplate.fragmentType, "What is before the first event.",
-            example: "'{\"messages\":['"),
+            "request", \.request, requestType, "The whole request, with {{events}} for its events.",
+            example: "'{\"messages\":[{{events}}]}'"),
         .setting(
+            // Fragments may be empty or contain line feeds; `.text` would refuse both.
             "separator", \.separator, BodyTemplate.fragmentType, "What is between two events.", example: "','"
         ),
-        .setting("end", \.end, BodyTemplate.fragmentType, "What is behind the last event.", example: "']}'"),
+        .setting("begin", \.begin, BodyTemplate.fragmentType, "Now before {{events}} in request.")
+            .renamed(to: "request"),
+        .setting("end", \.end, BodyTemplate.fragmentType, "Now behind {{events}} in request.")
+            .renamed(to: "request"),
         .setting("method", \.method, .choice, "The method of requests."),
     ]
+
+    /// Stands for the events in `request`.
+    private static let mark = "{{events}}"
+
+    /// What is before the events and behind them, with a mark between.
+    private var request: String {
+        get { begin + BodySettings.mark + end }
+        set {
+            guard let parts = newValue.parted(at: BodySettings.mark) else { return }
+            (begin, end) = parts
+        }
+    }
+
+    /// A text with one mark.
+    private static let requestType = ValueType<String>("template") { node throws(Problem) in
+        guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
+        guard text.utf8.count <= 2048 else { throw Problem(.outOfRange, "is longer than 2048 bytes") }
+        guard let parts = text.parted(at: mark), parts.behind.parted(at: mark) == nil else {
+            throw Problem(.outOfRange, "must have {{events}} once, where the events are written")
+        }
+        return text
+    } print: {
+        .string($0)
+    }.standingForNothing(mark)
+}
+
+extension String {
+    /// The text before the first occurrence of another, and the text behind it; nil if there is none.
+    // `firstRange(of:)` would link the library of regular expressions.
+    fileprivate func parted(at mark: String) -> (before: String, behind: String)? {
+        var place = startIndex
+        while place < endIndex {
+            if self[place...].hasPrefix(mark) {
+                return (String(self[..<place]), String(self[place...].dropFirst(mark.count)))
+            }
+            place = index(after: place)
+        }
+        return nil
+    }
 }
 
 /// `[destination.accept]`: what an answer must be to acknowledge a batch. Without it every status from 200 to

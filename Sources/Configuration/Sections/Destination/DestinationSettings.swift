@@ -113,8 +113,7 @@ extension DestinationSettings: SettingsSection {
             .section("tls", \.tls, "Certificates to trust and to present.", only: .servers),
             .section(
                 "oauth2", \.oauth2,
-                "The server that issues access tokens, and its client. ca_file, as in [destination.tls], is for"
-                    + " this server.",
+                "The server that issues access tokens, and its client.",
                 only: .types([.http, .kafka])),
         ] + http(HTTPSettings.sectionEntries) + [
             .section(

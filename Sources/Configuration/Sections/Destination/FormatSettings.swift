@@ -123,8 +123,7 @@ extension SplunkSettings: SettingsSection {
     static let entries: [Entry<SplunkSettings>] = [
         .setting(
             "index", \.index, optional: .template(.index),
-            "The index; by default the token's. Events may fill it in: events-{app}.", example: "\"main\""
-        ).listedElsewhere(),
+            "The index; by default the token's. Events may fill it in: events-{app}.", example: "\"main\""),
         .setting(
             "host", \.host, optional: .template(.label),
             "The machine; by default this machine's name. Events may fill in this and the next two, as they"

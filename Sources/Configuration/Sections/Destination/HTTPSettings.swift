@@ -12,14 +12,14 @@ extension HTTPSettings: SettingsSection {
     ]
 
     static let tokenEntries: [Entry<HTTPSettings>] = [
-        .setting(
-            "token_scheme", \.tokenScheme, optional: .text(),
-            "The word before the token in the Authorization header, if it differs from the format's.",
-            example: "\"ApiKey\""),
-        .setting(
-            "token_in", \.tokenIn, .choice,
+        .pair(
+            "token_in", .init("place", \.tokenIn, .choice), .init("scheme", \.tokenScheme, optional: .text()),
             "header: where the format's receivers expect the token; query: the token is arguments of the"
-                + " url as it is (Azure's SAS)."),
+                + " url as it is (Azure's SAS). scheme: the word before the token in the Authorization"
+                + " header, if it differs from the format's.",
+            example: "{ scheme = \"ApiKey\" }"),
+        .setting("token_scheme", \.tokenScheme, optional: .text(), "Now token_in.scheme.")
+            .renamed(to: "token_in.scheme"),
     ]
 
     static let versionEntries: [Entry<HTTPSettings>] = [

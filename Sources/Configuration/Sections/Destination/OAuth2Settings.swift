@@ -12,28 +12,27 @@ extension OAuth2Settings: SettingsSection {
                 example: "\"https://login.example.com/oauth2/token\""),
             .setting(
                 "grant", \.grant, .choice,
-                "client_credentials: with client_id and client_secret (RFC 6749); jwt_bearer: with an"
-                    + " assertion that private_key signs by RS256 (RFC 7523)."),
+                "client_credentials or jwt_bearer."
+            ).retired("with private_key it is jwt_bearer, with client_secret client_credentials"),
             .setting(
-                "client_id", \.clientID, .text().standingForNothing(""), "The client's id.",
+                "client_id", \.clientID, .text().standingForNothing(""),
+                "The client's id, or who signs the assertion (iss); by default the account of the account's"
+                    + " file.",
                 example: "\"spoolship\""),
+            .setting("issuer", \.clientID, .text(), "Now client_id.").renamed(to: "client_id"),
         ]
         + Entry.secret(
             "client_secret", \.secret.source, file: \.secret.file, credential: \.secret.credential,
-            "The client's secret.", example: "main.secret")
+            "The client's secret (RFC 6749, client credentials).", example: "main.secret")
         + [
             .pair(
                 "private_key", .init("key", \.privateKey.source, optional: .secretFile),
                 .init("id", \.keyID, optional: .text()),
-                "The RSA key that signs assertions: a PEM file without a password, or the JSON file of a"
+                "Instead of it the RSA key that signs assertions (RFC 7523, RS256): a PEM file without a password, or the JSON file of a"
                     + " Google service account; and its id (kid), by default that of the account's file.",
                 example: "\"file:/etc/spoolship/account.json\""),
             .setting("key_id", \.keyID, optional: .text(), "Now private_key.id.")
                 .renamed(to: "private_key.id"),
-            .setting(
-                "issuer", \.issuer, optional: .text(),
-                "Who signs the assertion (iss); by default the account of the account's file.",
-                example: "\"agent@my-project.iam.gserviceaccount.com\""),
             .setting(
                 "subject", \.subject, optional: .text(),
                 "For whom the token is asked for (sub); by default the assertion has none, as Google"
@@ -52,7 +51,6 @@ extension OAuth2Settings: SettingsSection {
                 // certificate when the receiver has a private one.
                 "ca_file", \.caFile, optional: .path,
                 "The certificates that are trusted at the token endpoint; by default the system's.",
-                example: "\"/etc/spoolship/login-ca.pem\""
-            ).listedElsewhere(),
+                example: "\"/etc/spoolship/login-ca.pem\""),
         ]
 }
