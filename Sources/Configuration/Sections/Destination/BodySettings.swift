@@ -32,7 +32,8 @@ extension BodySettings: SettingsSection {
         get { begin + BodySettings.mark + end }
         set {
             guard let parts = newValue.parted(at: BodySettings.mark) else { return }
-            (begin, end) = parts
+            begin = parts.before
+            end = parts.behind
         }
     }
 
