@@ -62,7 +62,8 @@ public struct SpoolSettings: SettingsSection {
         .pair(
             "archive", .init("max_age", \.archiveMaxAge, archiveAgeType),
             .init("max_size", \.archiveMaxSize, archiveSizeType),
-            "How long archived files are kept, and how much space they may take; the oldest are removed first.",
+            "How long archived files are kept, and how much space they may take; the oldest are removed"
+                + " first.",
             restart: true),
         .setting("archive_max_age", \.archiveMaxAge, archiveAgeType, "Now archive.max_age.")
             .renamed(to: "archive.max_age"),

@@ -51,7 +51,7 @@ extension BodySettings: SettingsSection {
 }
 
 extension String {
-    /// The text before the first occurrence of another, and the text behind it; nil if there is none.
+    /// The text before the first occurrence of another, and the text behind it; nil without one.
     // `firstRange(of:)` would link the library of regular expressions.
     fileprivate func parted(at mark: String) -> (before: String, behind: String)? {
         var place = startIndex
