@@ -13,8 +13,8 @@ extension SyslogSettings: SettingsSection {
             .init("members", \.structuredData, .list(of: .text(), count: 0...64, unique: true)),
             .init("id", \.structuredDataID, structuredDataIDType),
             "Members (names, or paths with dots) that are also sent as structured data, as [\"trace_id\","
-                + " \"http.status\"], and the name of their element. 32473 is the number for examples: if your"
-                + " organisation has an enterprise number, use that."),
+                + " \"http.status\"], and the name of their element. 32473 is the number for examples: use"
+                + " your organisation's enterprise number, if there is one."),
         .setting(
             "structured_data_id", \.structuredDataID, structuredDataIDType, "Now structured_data.id."
         ).renamed(to: "structured_data.id"),
