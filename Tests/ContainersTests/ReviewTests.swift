@@ -130,9 +130,9 @@ struct ReviewTests {
         #expect(
             found == [
                 "2:59 schemas.bought.properties[\"a/b\"].minimum: must be a number",
-                "3:48 schemas[\"Video clicked\"].items.type: must be one of object, array, string, number,"
+                "3:50 schemas[\"Video clicked\"].items.type: must be one of object, array, string, number,"
                     + " integer, boolean, null, or a list of these",
-                "4:31 schemas.seen.$ref: leads nowhere: #/$defs/none",
+                "4:31 schemas.seen[\"$ref\"]: leads nowhere: #/$defs/none",
             ])
     }
 

@@ -61,8 +61,8 @@ struct DocumentSchemaTests {
             #expect(try await host.names(of: "main").count == 5)
             #expect(
                 try await details(host) == [
-                    "schema bought (GTM-1 version 7): /n is above maximum 3, at byte 21",
-                    "schema bought (GTM-1 version 8): /n is above maximum 1, at byte 21",
+                    "schema bought (GTM-1 version 7): /n is above maximum 3, at byte 22",
+                    "schema bought (GTM-1 version 8): /n is above maximum 1, at byte 22",
                 ])
             let counts = await host.counts().schemas.sorted { $0.key < $1.key }
             #expect(counts.map(\.key.version) == ["7", "b"])
@@ -79,7 +79,7 @@ struct DocumentSchemaTests {
         try await withHost(SchemaRules(set: local)) { host in
             try await host.publish(document(version: 7, most: 3))
             try await host.takeAndCommit([bought(5), bought(11)])
-            #expect(try await details(host) == ["schema bought: /n is above maximum 10, at byte 21"])
+            #expect(try await details(host) == ["schema bought: /n is above maximum 10, at byte 22"])
         }
     }
 
@@ -91,7 +91,7 @@ struct DocumentSchemaTests {
             try await host.takeAndCommit([bought(2), bought(4)])
             #expect(
                 try await details(host) == [
-                    "schema bought (GTM-1 version 1): /n is above maximum 3, at byte 21"
+                    "schema bought (GTM-1 version 1): /n is above maximum 3, at byte 22"
                 ])
         }
     }
