@@ -28,8 +28,9 @@ extension OAuth2Settings: SettingsSection {
             .pair(
                 "private_key", .init("key", \.privateKey.source, optional: .secretFile),
                 .init("id", \.keyID, optional: .text()),
-                "Instead of it the RSA key that signs assertions (RFC 7523, RS256): a PEM file without a password, or the JSON file of a"
-                    + " Google service account; and its id (kid), by default that of the account's file.",
+                "Instead of it the RSA key that signs assertions (RFC 7523, RS256): a PEM file without"
+                    + " a password, or the JSON file of a Google service account; and its id (kid), by"
+                    + " default that of the account's file.",
                 example: "\"file:/etc/spoolship/account.json\""),
             .setting("key_id", \.keyID, optional: .text(), "Now private_key.id.")
                 .renamed(to: "private_key.id"),
