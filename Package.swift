@@ -121,7 +121,7 @@ let package = Package(
         // The Makefile names the archive for the package: docs/contributing/one-package-for-newer-systems.md.
         shim("CRE2", linked: Context.environment["SPOOLSHIP_RE2"] ?? "re2"),
         module("TextFormats", ["CRE2", "CScan", "EventLoops", "TimeZones"]),
-        tests("TextFormats", ["EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
+        tests("TextFormats", ["CRE2", "EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
 
         // Events
         module("Events", ["CScan", "EventLoops", "Model", "TextFormats", "TimeZones"]),

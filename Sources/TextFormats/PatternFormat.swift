@@ -63,6 +63,8 @@ final class TextExpression: @unchecked Sendable {
 struct TextPatternFormat: Sendable {
     /// The compiled expression.
     private let expression: TextExpression
+    /// The same expression for texts that match it, without an automaton; nil if it needs one.
+    private let plain: PlainPattern?
     /// The named groups: index among all groups, name in quotes with a colon, and whether `numbers` has the
     /// name.
     private let members: [(index: Int, name: [UInt8], isNumber: Bool)]
@@ -73,6 +75,7 @@ struct TextPatternFormat: Sendable {
     /// Compiles the expression and requires a named group: without one, all records would be empty objects.
     init(_ text: String, numbers: [String]) throws(TextFormatError) {
         expression = try TextExpression(text, key: "pattern")
+        plain = PlainPattern(text)
         members = expression.groups.enumerated().compactMap { index, name in
             name.map { (index, RecordWriter.quotedName($0), numbers.contains($0)) }
         }
@@ -89,7 +92,7 @@ struct TextPatternFormat: Sendable {
     /// Writes the groups that took part in the match. As in templates, `-` is a missing value.
     func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         let record = reader.record
-        let isFound = expression.match(record) { places in
+        let isFound = match(record) { places in
             for member in members {
                 let place = places[member.index]
                 guard place.start >= 0 else { continue }
@@ -103,5 +106,21 @@ struct TextPatternFormat: Sendable {
             }
         }
         return isFound ? true : reader.fail("the pattern")
+    }
+
+    /// Matches a text, and calls `body` with the places of the groups.
+    @inline(__always)
+    private func match(_ text: Bytes, _ body: (UnsafeBufferPointer<cre2_range>) -> Void) -> Bool {
+        if let plain {
+            let isFound = withUnsafeTemporaryAllocation(
+                of: cre2_range.self, capacity: expression.groups.count
+            ) { places in
+                guard let first = places.baseAddress, plain.match(text, first) else { return false }
+                body(UnsafeBufferPointer(places))
+                return true
+            }
+            if isFound { return true }
+        }
+        return expression.match(text, body)
     }
 }
