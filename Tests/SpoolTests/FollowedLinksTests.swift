@@ -196,6 +196,29 @@ struct FollowedLinksTests {
         await reader.stop()
     }
 
+    @Test("a link in the middle of a link's path is followed, to a file and to a directory")
+    func middle() async throws {
+        let spool = try SpoolHarness()
+        makeDirectories(spool)
+        spool.write("1\n", to: "docker/1/json.log")
+        spool.makeDirectory("docker/2")
+        spool.write("2\n", to: "docker/2/json.log")
+        link(spool, "pods/data", to: "../docker")
+        link(spool, "containers/file.log", to: "../pods/data/1/json.log")
+        link(spool, "containers/directory", to: "../pods/data/2")
+        spool.write("secret\n", to: "other/0.log")
+        link(spool, "pods/out", to: "../other")
+        link(spool, "containers/out.log", to: "../pods/out/0.log")
+        let reader = try await start(spool, "**/*.log", following: ["pods", "docker"])
+        await spool.untilLines(["1", "2"])
+        spool.append("3\n", to: "docker/1/json.log")
+        spool.append("4\n", to: "docker/2/json.log")
+        await spool.untilLines(["1", "2", "3", "4"])
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines.count == 4)
+        await reader.stop()
+    }
+
     @Test("links to directories that are turned, come late, or go")
     func turnedDirectories() async throws {
         let spool = try SpoolHarness()

@@ -64,14 +64,22 @@ extension ReadPlace {
         for _ in 0..<ReadPlace.mostLinks {
             let path = ReadPlace.plain(text.hasPrefix("/") ? text : "\(base)/\(text)")
             guard let (opened, rest) = followed(path) else { return nil }
-            let parent = try FileSystem.openDirectory(opened.descriptor.raw, rest.parent)
-            let file = try FileSystem.openPath(parent.raw, rest.last)
-            guard let next = RealPath.target(of: "", in: file.raw) else {
-                let isDirectory = try FileSystem.status(file).isDirectory
-                return LinkTarget(
-                    file: file, directory: parent, name: rest.last, isDirectory: isDirectory)
+            // Any name on the way may be a link in turn, as Docker's directory is on some machines.
+            var parent = try FileSystem.openDirectory(opened.descriptor.raw, FileName(""))
+            var names = rest.bytes.split(separator: UInt8(ascii: "/")).map { FileName($0) }[...]
+            while true {
+                let name = names.popFirst() ?? FileName("")
+                let file = try FileSystem.openPath(parent.raw, name)
+                if let next = RealPath.target(of: "", in: file.raw) {
+                    text = ([next] + names.map(\.text)).joined(separator: "/")
+                    break
+                }
+                guard !names.isEmpty else {
+                    let isDirectory = try FileSystem.status(file).isDirectory
+                    return LinkTarget(file: file, directory: parent, name: name, isDirectory: isDirectory)
+                }
+                parent = try FileSystem.openDirectory(parent.raw, name)
             }
-            text = next
             base = RealPath.target(of: FileSystem.selfPath(parent.raw)) ?? ""
         }
         throw SystemError("openat2", number: ELOOP)
