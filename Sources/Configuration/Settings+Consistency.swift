@@ -6,6 +6,7 @@ extension ReadContext {
     /// Makes all checks.
     mutating func checkConsistency(of settings: Settings) {
         checkBatchSize(settings.dispatch.batchSize, of: settings, path: "dispatch")
+        noteZeroDelay(settings.dispatch.criticalDelay, path: "dispatch")
         for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             let path = "functions.\(SettingValue.key(name))"
             require("command", of: path)
@@ -81,6 +82,14 @@ extension ReadContext {
         }
     }
 
+    /// Says what a delay of zero means: it is allowed, and many critical events make as many requests.
+    private mutating func noteZeroDelay(_ delay: Duration?, path: String) {
+        guard delay == .zero, isSet("\(path).critical_delay") else { return }
+        complain(
+            of: "\(path).critical_delay",
+            "is 0s: critical events are sent at once, and each may be a request of its own", severity: .note)
+    }
+
     /// Most different members that hold names, times and levels, over all apps. Each one found stays in
     /// memory.
     private static let mostMembers = 10_000
@@ -109,6 +118,7 @@ extension ReadContext {
             checkRequestTemplates(of: destination, path: path)
             checkFormat(of: destination, path: path)
             checkBatchSize(destination.own.batchSize, of: settings, path: path)
+            noteZeroDelay(destination.own.criticalDelay, path: path)
             switch destination.reach {
             case .nats(let nats): destination.check(nats, path: path, &self)
             case .kafka(let kafka): destination.check(kafka, path: path, &self)

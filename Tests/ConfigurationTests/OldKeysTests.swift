@@ -307,6 +307,20 @@ struct OldKeysTests {
         }
     }
 
+    @Test("a critical delay of zero is read, and check says what it does")
+    func zeroDelay() throws {
+        let text =
+            "[dispatch]\ncritical_delay = \"0s\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n"
+            + "critical_delay = \"0s\""
+        let notes = try Settings.read([ConfigurationText(file: "a.toml", text: text)]).warnings
+        let message = "is 0s: critical events are sent at once, and each may be a request of its own"
+        #expect(
+            notes.map(\.message) == [
+                "dispatch.critical_delay \(message)", "destination.a.critical_delay \(message)",
+            ])
+        #expect(notes.allSatisfy { $0.severity == .note && $0.position != nil })
+    }
+
     @Test("a value that is refused has no new line")
     func refusedHasNoNote() {
         let text = "[dispatch]\nbatch_most_events = \"x\""

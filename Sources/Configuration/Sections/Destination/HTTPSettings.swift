@@ -13,7 +13,8 @@ extension HTTPSettings: SettingsSection {
 
     static let tokenEntries: [Entry<HTTPSettings>] = [
         .pair(
-            "token_in", .init("place", \.tokenIn, .choice), .init("scheme", \.tokenScheme, optional: .text()),
+            "token_in", .init("place", \.tokenIn, .choice),
+            .init("scheme", \.tokenScheme, optional: .text()),
             "header: where the format's receivers expect the token; query: the token is arguments of the"
                 + " url as it is (Azure's SAS). scheme: the word before the token in the Authorization"
                 + " header, if it differs from the format's.",
@@ -40,7 +41,8 @@ extension HTTPSettings: SettingsSection {
             example: "\"insert_deduplication_token\""),
         .setting(
             "content_type", \.contentType, optional: .text(),
-            "The body's Content-Type, if the receiver wants another than the format's (Fluent Bit: application/json).",
+            "The body's Content-Type, if the receiver wants another than the format's (Fluent Bit:"
+                + " application/json).",
             example: "\"application/json\""),
     ]
 
