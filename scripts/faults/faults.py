@@ -532,6 +532,20 @@ def _(m):
     restarted(m, '[apps.remote]\njournal.directory = "/srv/remote"\n')
 
 
+@fault("a file that was removed while the agent was stopped, before it was read", r"till\.jsonl (are|is) lost|vanished while the agent was stopped",
+       "SpoolshipSpoolBytesGivenUp")
+def _(m):
+    m.sell()
+    # The end of the last line is missing, and its writer has the file open: the agent waits for it.
+    m.spawn("writer", ["sh", "-c", 'exec >>"$0"; printf %s "{\\"name\\":\\"Sold\\","; sleep 600',
+                       m.path("/var/spool/spoolship/shop/till.jsonl")])
+    m.until(20, "the half line to be seen", lambda: "unread, oldest" in m.spoolship("status"))
+    m.stop()
+    m.end("writer")
+    m.sh("rm /var/spool/spoolship/shop/till.jsonl")
+    m.start()
+
+
 @fault("limits that cut what an app writes", r"cut", quiet="the limits were set to cut; `status` and the log say what they cut")
 def _(m):
     with_more(m, "[limits]\nproperties = 2\n")
