@@ -62,7 +62,7 @@ final class Transfer {
                 return CURLE_OK
             }, verdict)
         let me = Unmanaged.passUnretained(self).toOpaque()
-        shim_curl_set_write(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.take($1) } }, me)
+        shim_curl_set_write(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.keepBody($1) } }, me)
         shim_curl_set_header(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.takeHead($1) } }, me)
         shim_curl_set_prerequest(
             easy,
@@ -180,7 +180,7 @@ final class Transfer {
     }
 
     /// Keeps a piece of the answer's body up to the limit; false ends the transfer.
-    private func take(_ piece: UnsafeRawBufferPointer) -> Bool {
+    private func keepBody(_ piece: UnsafeRawBufferPointer) -> Bool {
         noteUnreceived()
         return received.addBody(piece)
     }

@@ -125,7 +125,8 @@ actor KafkaClient: LoopActor {
         let id = lastProducer
         let producer = try KafkaProducer(
             id, properties, generation: generation, token, on: loop, at: time.bootTime)
-        if let failure = producer.watch({ [weak self] in self?.assumeIsolated { $0.take(from: id) } }) {
+        if let failure = producer.watch({ [weak self] in self?.assumeIsolated { $0.handleReports(of: id) } })
+        {
             producer.close()
             throw OutputError(.library, failure.message)
         }
@@ -204,7 +205,7 @@ actor KafkaClient: LoopActor {
     // MARK: Reports
 
     /// Handles the reports of a producer.
-    private func take(from id: UInt64) {
+    private func handleReports(of id: UInt64) {
         guard let producer = producers[id] else { return }
         for report in producer.reports() {
             switch report {
@@ -310,7 +311,7 @@ actor KafkaClient: LoopActor {
         guard ticket.settled == 0, let producer = ticket.producer, producer.lastError == nil else { return }
         let code = producer.look(for: .milliseconds(500))
         // Errors that were reported meanwhile are more exact.
-        take(from: producer.id)
+        handleReports(of: producer.id)
         guard code != KafkaCode.none, code != KafkaCode.noAnswer, producer.isOpen, producer.lastError == nil
         else {
             return

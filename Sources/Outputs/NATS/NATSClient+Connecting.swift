@@ -137,7 +137,7 @@ extension NATSClient {
             endOpening(of: link, nil)
         case .pong, .ok: break
         case .message(let subject, let headers, let payload):
-            take(headers, payload, subject: subject, from: link)
+            matchReply(headers, payload, subject: subject, from: link)
         case .error(let text):
             let complaint = NATSComplaint(text, host: link.address.host)
             guard !complaint.isAboutPublishing else { return refuse(complaint.outcome, over: link) }

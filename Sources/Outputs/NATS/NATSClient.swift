@@ -178,7 +178,7 @@ actor NATSClient: LoopActor {
     }
 
     /// Matches a reply with its message by the last word of the subject, and sends the next ones.
-    func take(_ headers: [UInt8], _ payload: [UInt8], subject: String, from link: NATSLink) {
+    func matchReply(_ headers: [UInt8], _ payload: [UInt8], subject: String, from link: NATSLink) {
         guard subject.hasPrefix("\(inbox)."), let token = UInt64(subject.dropFirst(inbox.count + 1)),
             let id = link.awaited.removeValue(forKey: token), let ticket = tickets[id],
             let index = ticket.awaited.removeValue(forKey: token)

@@ -87,7 +87,7 @@ final class NATSLink {
             lastHeard = now
         }
         if !received.clear.isEmpty {
-            parser.take(received.clear)
+            parser.append(received.clear)
         }
         return received.failure
     }
@@ -95,7 +95,7 @@ final class NATSLink {
     /// Passes decrypted bytes to the parser; returns the failure if TLS has ended.
     func decrypt() -> Failure? {
         let (bytes, end) = stream.decrypt()
-        parser.take(bytes)
+        parser.append(bytes)
         return end
     }
 

@@ -57,7 +57,7 @@ struct NATSParser {
     var keptBytes: Int { buffer.count - position }
 
     /// Adds bytes that have arrived. Must be followed by calls of `next` until it returns nil.
-    mutating func take(_ bytes: some Collection<UInt8>) {
+    mutating func append(_ bytes: some Collection<UInt8>) {
         if position == buffer.count {
             buffer.removeAll(keepingCapacity: true)
             position = 0

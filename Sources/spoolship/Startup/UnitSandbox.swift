@@ -81,7 +81,7 @@ struct UnitSandbox: Equatable {
 
     /// Reads one file, later files over earlier ones.
     private mutating func read(_ path: String) {
-        for (key, value) in UnitSandbox.lines(of: path) { take(key, UnitSandbox.words(value)) }
+        for (key, value) in UnitSandbox.lines(of: path) { apply(key, UnitSandbox.words(value)) }
     }
 
     /// The lines of the form `KEY=VALUE` in a unit or a file of variables; an unreadable file has none.
@@ -124,7 +124,7 @@ struct UnitSandbox: Equatable {
 
     /// Applies one directive. An empty value empties lists that accumulate, as in systemd: a drop-in can take
     /// back what the unit gives.
-    private mutating func take(_ key: String, _ values: [String]) {
+    private mutating func apply(_ key: String, _ values: [String]) {
         let isOn = ["yes", "true", "1", "on"].contains(values.first ?? "")
         switch key {
         case "ProtectClock": mayAskClock = !isOn

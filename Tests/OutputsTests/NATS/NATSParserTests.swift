@@ -34,9 +34,9 @@ struct NATSParserTests {
     func cuts() throws {
         for cut in 0...NATSParserTests.talk.count {
             var parser = NATSParser()
-            parser.take(NATSParserTests.talk[..<cut])
+            parser.append(NATSParserTests.talk[..<cut])
             var found = try read(&parser)
-            parser.take(NATSParserTests.talk[cut...])
+            parser.append(NATSParserTests.talk[cut...])
             found += try read(&parser)
             #expect(found == NATSParserTests.meaning, "cut at \(cut)")
             #expect(parser.keptBytes == 0)
@@ -44,7 +44,7 @@ struct NATSParserTests {
         var parser = NATSParser()
         var found: [NATSOperation] = []
         for byte in NATSParserTests.talk {
-            parser.take([byte])
+            parser.append([byte])
             found += try read(&parser)
         }
         #expect(found == NATSParserTests.meaning)
@@ -62,9 +62,9 @@ struct NATSParserTests {
         ])
     func nonsense(text: String) {
         var parser = NATSParser()
-        parser.take(Array(text.utf8))
+        parser.append(Array(text.utf8))
         #expect(throws: NATSProtocolError.self) { try read(&parser) }
-        parser.take(Array("PING\r\n".utf8))
+        parser.append(Array("PING\r\n".utf8))
         #expect(throws: NATSProtocolError.self) { try read(&parser) }
     }
 
@@ -72,11 +72,11 @@ struct NATSParserTests {
     func endlessLines() throws {
         for (start, limit) in [("MSG ", NATSParser.longestLine), ("INFO ", NATSParser.longestInfo)] {
             var parser = NATSParser()
-            parser.take(Array(start.utf8))
+            parser.append(Array(start.utf8))
             var given = start.utf8.count
             var refused = false
             while !refused, given < 1 << 20 {
-                parser.take([UInt8](repeating: UInt8(ascii: "x"), count: 1000))
+                parser.append([UInt8](repeating: UInt8(ascii: "x"), count: 1000))
                 given += 1000
                 do throws(NATSProtocolError) { _ = try parser.next() } catch { refused = true }
             }
@@ -109,7 +109,7 @@ struct NATSParserTests {
                 while !rest.isEmpty {
                     let piece = rest.prefix(max(1, sizes()))
                     rest = rest.dropFirst(piece.count)
-                    parser.take(piece)
+                    parser.append(piece)
                     do throws(NATSProtocolError) {
                         while let operation = try parser.next() { found.append(operation) }
                     } catch {

@@ -23,17 +23,18 @@ struct OTLPFields {
     mutating func trace() -> OTLPTrace {
         guard !present.isEmpty else { return OTLPTrace() }
         for name in OTLPNames.trace {
-            guard let id = take(name, { OTLPTrace.identifier($0.string, bytes: 16) }) else { continue }
+            guard let id = extract(name, { OTLPTrace.identifier($0.string, bytes: 16) }) else { continue }
             var trace = OTLPTrace(traceID: id)
             // Datadog writes ids of spans as decimal numbers.
             trace.spanID =
                 name == OTLPNames.datadogTrace
-                ? take(OTLPNames.datadogSpan) { OTLPTrace.decimalIdentifier($0.string ?? $0.text) } ?? []
-                : OTLPNames.span.firstResult { take($0) { OTLPTrace.identifier($0.string, bytes: 8) } } ?? []
-            trace.flags = OTLPNames.flags.firstResult { take($0) { OTLPTrace.flags($0) } }
+                ? extract(OTLPNames.datadogSpan) { OTLPTrace.decimalIdentifier($0.string ?? $0.text) } ?? []
+                : OTLPNames.span.firstResult { extract($0) { OTLPTrace.identifier($0.string, bytes: 8) } }
+                    ?? []
+            trace.flags = OTLPNames.flags.firstResult { extract($0) { OTLPTrace.flags($0) } }
             return trace
         }
-        return take(OTLPNames.parent) { $0.string.flatMap { OTLPTrace(parent: $0) } } ?? OTLPTrace()
+        return extract(OTLPNames.parent) { $0.string.flatMap { OTLPTrace(parent: $0) } } ?? OTLPTrace()
     }
 
     /// The severity number, 1 (trace) to 24 (fatal), and the event's own word for it, empty without one;
@@ -49,7 +50,7 @@ struct OTLPFields {
             return (value.number, text ?? value.level.rawValue.uppercased())
         }
         for name in ["severity", "level"] {
-            let found = take(name) { value in
+            let found = extract(name) { value in
                 Severity(text: value.string ?? value.text, in: Severity.scale(of: name)).map {
                     ($0.number, value.string ?? "")
                 }
@@ -64,14 +65,14 @@ struct OTLPFields {
     mutating func body() -> String {
         let names = event.isRecord ? OTLPNames.message[...] : OTLPNames.message.prefix(1)
         let found = names.firstResult { name in
-            take(name) { value -> String? in value.string.flatMap { $0.isEmpty ? nil : $0 } }
+            extract(name) { value -> String? in value.string.flatMap { $0.isEmpty ? nil : $0 } }
         }
         return found ?? (event.isRecord ? String(decoding: event.line, as: UTF8.self) : event.name)
     }
 
     /// The member, or else the property, of that name, if `read` accepts it; it is then no longer an
     /// attribute. A name with a dot may also lead into an object, which stays an attribute.
-    private mutating func take<Value>(_ name: String, _ read: (JSONSlice) -> Value?) -> Value? {
+    private mutating func extract<Value>(_ name: String, _ read: (JSONSlice) -> Value?) -> Value? {
         let dot = name.firstIndex(of: ".")
         guard present.contains(name) || dot.map({ present.contains(String(name[..<$0])) }) == true else {
             return nil

@@ -57,17 +57,17 @@ struct ProtobufReader {
         let number = Int(key >> 3)
         switch key & 7 {
         case 0: return varint().map { (number, .varint($0)) }
-        case 1: return take(8).map { (number, .fixed64($0.reversed().reduce(0) { $0 << 8 | UInt64($1) })) }
+        case 1: return consume(8).map { (number, .fixed64($0.reversed().reduce(0) { $0 << 8 | UInt64($1) })) }
         case 2:
             guard let length = varint(), length <= UInt64(rest.count) else { return nil }
-            return take(Int(length)).map { (number, .bytes($0)) }
-        case 5: return take(4).map { (number, .fixed32($0.reversed().reduce(0) { $0 << 8 | UInt32($1) })) }
+            return consume(Int(length)).map { (number, .bytes($0)) }
+        case 5: return consume(4).map { (number, .fixed32($0.reversed().reduce(0) { $0 << 8 | UInt32($1) })) }
         default: return nil
         }
     }
 
     /// Removes and returns some bytes; nil if they are too few.
-    private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+    private mutating func consume(_ count: Int) -> ArraySlice<UInt8>? {
         guard rest.count >= count else { return nil }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
