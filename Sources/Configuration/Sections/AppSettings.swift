@@ -101,8 +101,10 @@ public struct AppSettings: SettingsSection {
                 example: "[\"/var/log/pods\"]", restart: true),
             .setting(
                 "since", \.since, optional: ReadStart.settingType,
-                "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
-                    + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
+                "What is read of files that exist when the agent first sees a pattern: all"
+                    + " (beginning), what is written from"
+                    + " then on (now), or all of files that were changed within an age."
+                    + " Remembered: a restart changes nothing.",
                 example: "\"now\"", restart: true),
             .setting(
                 "encoding", \.encoding, optional: .choice,
@@ -111,12 +113,14 @@ public struct AppSettings: SettingsSection {
                 example: "\"latin1\"", restart: true),
             .setting(
                 "file_path", \.filePath, optional: .boolean,
-                "false leaves the file's path out of records that were read in place, the member log.file.path.",
+                "false leaves the file's path out of records that were read in place, the member"
+                    + " log.file.path.",
                 example: "false"),
             // How lines become records.
             .setting(
                 "format", \.format, optional: .choice,
-                "The format in which a container's runtime wraps lines: docker for json-file, cri for containerd and"
+                "The format in which a container's runtime wraps lines: docker for json-file,"
+                    + " cri for containerd and"
                     + " CRI-O. The wrapped line is the record; lines that were split are joined.",
                 example: "\"cri\"", restart: true),
             .setting(
@@ -134,14 +138,17 @@ public struct AppSettings: SettingsSection {
             .pair(
                 "time", .init("members", \.time, optional: .list(of: .text(), unique: true)),
                 .init("zone", \.timeZone, optional: .text()),
-                "Members or paths of a record's time: the first usable is taken; by default those of common loggers."
+                "Members or paths of a record's time: the first usable is taken; by default"
+                    + " those of common loggers."
                     + " The zone of times without one is by default the machine's.",
                 example: "{ members = [\"when\", \"meta.time\"], zone = \"Europe/Berlin\" }"),
             .pair(
                 "level", .init("members", \.level, optional: .list(of: .text(), unique: true)),
                 .init("scale", \.levelScale, optional: .choice),
-                "Members or paths of the severity: the first usable is taken; by default those of common loggers."
-                    + " The scale of numbers: auto, the default, knows pino, bunyan, monolog and the journal.",
+                "Members or paths of the severity: the first usable is taken; by default those"
+                    + " of common loggers."
+                    + " The scale of numbers: auto, the default, knows pino, bunyan, monolog and"
+                    + " the journal.",
                 example: "[\"meta.level\"]"),
             .setting("level_scale", \.levelScale, optional: .choice, "Now level.scale.")
                 .renamed(to: "level.scale"),
@@ -149,13 +156,16 @@ public struct AppSettings: SettingsSection {
             // Lines of text.
             .setting(
                 "text", \.text, optional: .choice,
-                "Lines that are not JSON: quarantine (default); lines: each becomes the message of a record; blocks, with"
-                    + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB;"
+                "Lines that are not JSON: quarantine (default); lines: each becomes the message"
+                    + " of a record; blocks, with"
+                    + " read: consecutive ones become one record, until a JSON line, half a second"
+                    + " of silence or 64 KiB;"
                     + " first_line is better.",
                 example: "\"lines\""),
             .setting(
                 "parse", \.parse, optional: .text(),
-                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or a template with $name.",
+                "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or"
+                    + " a template with $name.",
                 example: "\"nginx\""),
             .setting(
                 "pattern", \.pattern, optional: .text(),
@@ -167,7 +177,8 @@ public struct AppSettings: SettingsSection {
                 example: "[\"time\", \"id\", \"note\"]"),
             .setting(
                 "first_line", \.firstLine, optional: .text(),
-                "An RE2 expression that the first line of a record matches: the lines after it belong to the record.",
+                "An RE2 expression that the first line of a record matches: the lines after it"
+                    + " belong to the record.",
                 example: "'^\\d{4}-'"),
             .setting(
                 "numbers", \.numbers, optional: .list(of: .text(), unique: true),
@@ -179,11 +190,13 @@ public struct AppSettings: SettingsSection {
                 example: "\"raw\""),
             .setting(
                 "unmatched", \.unmatched, optional: .choice,
-                "Lines that are not of the format: message (default) sends them as text, quarantine keeps them.",
+                "Lines that are not of the format: message (default) sends them as text,"
+                    + " quarantine keeps them.",
                 example: "\"quarantine\""),
             .setting(
                 "not_utf8", \.notUTF8, optional: .choice,
-                "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
+                "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine"
+                    + " keeps the line. By default records "
                     + "are repaired, events are not.", example: "\"replace\""),
             // What events get, and where they go.
             .setting(
@@ -210,8 +223,10 @@ public struct AppSettings: SettingsSection {
                 "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
             .setting(
                 "consent", \.consent, optional: ConsentSettings.needs,
-                "The purposes for which its events need consent, or all: where nobody gave it, they are withheld"
-                    + " from destinations with that purpose. By default they go there unless somebody refused.",
+                "The purposes for which its events need consent, or all: where nobody gave it,"
+                    + " they are withheld"
+                    + " from destinations with that purpose. By default they go there unless"
+                    + " somebody refused.",
                 example: "\"all\""),
             .section("limits", \.limits, "Limits of its events.", sameKeysAs: "[limits]"),
             .section(
