@@ -204,4 +204,41 @@ struct DoubtRoomTests {
         #expect([0, 1].map { _ in kept.looksAtNewest(.kept, at: start + .seconds(9)) } == [false, false])
         #expect([0, 1].map { _ in kept.looksAtNewest(.kept, at: start + .seconds(10)) } == [false, true])
     }
+
+    @Test("the next new probe passes over refused apps, is the newest event, or the next in line")
+    func newProbes() {
+        var doubt = Doubt(began: start, isAnnounced: true)
+        func probe(_ order: DestinationOptions.Order = .free, refused: Set<String>) -> Doubt.NewProbe {
+            doubt.newProbe(from: .normal, order, lanes: Priority.inOrder, refused: refused, at: start)
+        }
+        let first = (0..<4).map { _ in probe(refused: ["bad"]) }
+        #expect(first.map(\.lane) == [.critical, .normal, .normal, .normal])
+        #expect(first.map(\.notOf) == [["bad"], [], ["bad"], []])
+        #expect(first.map(\.isNewest) == [false, false, false, true])
+        #expect(doubt.lane == .normal, "the lane of the last new event of any app")
+        #expect(probe(.promised, refused: ["bad"]) == Doubt.NewProbe(lane: .normal), "nothing may be passed")
+        var fresh = Doubt(began: start, isAnnounced: false)
+        let next = fresh.newProbe(from: .critical, .free, lanes: [], refused: [], at: start)
+        #expect(next == Doubt.NewProbe(lane: .critical), "no app is known to be refused")
+    }
+}
+
+@Suite("The pieces of a batch that is split because of an answer")
+struct PiecesTests {
+    private let now = BootInstant(nanoseconds: 5)
+
+    @Test("they count as rejected only if the answer was about the events, and wait beside others as asked")
+    func pieces() {
+        var batch = TrackedBatch.made(events: 4)
+        batch.mayBeTaken = true
+        let refused = batch.pieces(
+            [0, 0, 1, 1], apps: ["a", "a", "a", "b"], after: .badRequest, isRejected: true, aside: nil,
+            at: now)
+        #expect(refused.map(\.app) == ["a", nil] && refused.allSatisfy { $0.rejectedAt == now })
+        #expect(refused.allSatisfy { !$0.isSetAside && $0.failedAt == nil && !$0.mayBeTaken })
+        let failed = batch.pieces(
+            [0, 1, 1, 1], apps: [], after: .unavailable, isRejected: false, aside: .fails, at: now)
+        #expect(failed.count == 2 && failed.allSatisfy { $0.rejectedAt == nil && $0.aside == .fails })
+        #expect(failed.allSatisfy { $0.failedAt == now && $0.notBefore == now })
+    }
 }

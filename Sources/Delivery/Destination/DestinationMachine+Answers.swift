@@ -546,16 +546,8 @@ extension DestinationMachine {
     ) {
         let events = batch.header.events
         let now = answer.now
-        var children = batch.pieces(pieces, apps: answer.apps, notBefore: now.boot)
-        for place in children.indices {
-            children[place].aside = aside
-            if isRejected {
-                children[place].rejectedAt = now.boot
-            }
-            if aside == .fails {
-                children[place].note(failure, at: now.boot)
-            }
-        }
+        var children = batch.pieces(
+            pieces, apps: answer.apps, after: failure, isRejected: isRejected, aside: aside, at: now.boot)
         if isSampled, let last = children.indices.last {
             setAside(&children[last], events: events - 1, failure, at: now)
         }

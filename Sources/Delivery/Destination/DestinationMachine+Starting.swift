@@ -101,16 +101,16 @@ extension DestinationMachine {
         if isProbe, options.order != .promised, let began = hold?.doubt?.began {
             kept.makeRoom(inDoubtSince: began)
         }
-        let elsewhere = isProbe && !takesFree ? lookElsewhere() : nil
-        let priority = elsewhere?.lane ?? wanted
         let order = options.order
-        var isNewest = false
-        if isProbe, !takesFree, elsewhere == nil {
+        var wish = Doubt.NewProbe(lane: wanted)
+        if isProbe, !takesFree, hold?.doubt != nil {
+            let lanes = backlog.lanesWithNew
+            let refused = Set(kept.all.filter { $0.rejectedAt != nil }.compactMap(\.app))
             standing.updateDoubt {
-                $0.noteProbe(in: priority)
-                isNewest = $0.looksAtNewest(order, at: now.boot)
+                wish = $0.newProbe(from: wanted, order, lanes: lanes, refused: refused, at: now.boot)
             }
         }
+        let priority = wish.lane
         let id = begin(
             Attempt(
                 takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: pushing.isActive))
@@ -124,27 +124,14 @@ extension DestinationMachine {
         // as possible arrives out of order. In a long doubt a single event is the most likely to pass.
         let isPassing = order != .free && kept.oldest(priority) { $0.isInOrder(order) } != nil
         let isOne = hold?.doubt?.isAnnounced == true || isPassing
-        let notOf = elsewhere?.notOf ?? []
-        let most = isProbe && isOne && !takesFree && notOf.isEmpty || isNewest ? 1 : nil
+        let most = isProbe && isOne && !takesFree && wish.notOf.isEmpty || wish.isNewest ? 1 : nil
         var request = chooser(gate, at: now).request(priority, atMost: most, takesFree: takesFree)
-        request.notOf.formUnion(notOf)
-        request.isNewest = isNewest
+        request.notOf.formUnion(wish.notOf)
+        request.isNewest = wish.isNewest
         emit(.leaseNext(id, request))
         if !takesFree, turns.looks(at: now.boot) {
             turns.endLook()
         }
-    }
-
-    /// Decides whether the next new probe is to be of an app without rejected events: in which lane, and
-    /// which apps the queue passes over. Nil: the next events in line are taken.
-    private mutating func lookElsewhere() -> (lane: Priority, notOf: Set<String>)? {
-        guard options.order == .free, let doubt = hold?.doubt else { return nil }
-        let refused = Set(kept.all.filter { $0.rejectedAt != nil }.compactMap(\.app))
-        guard doubt.isAnnounced || !refused.isEmpty else { return nil }
-        let lanes = backlog.lanesWithNew
-        var chosen: Priority?
-        standing.updateDoubt { chosen = $0.laneOfOtherApp(lanes) }
-        return chosen.map { ($0, refused) }
     }
 
     /// The lane had no event of another app. The probe's turn is given back, since nothing was tried.

@@ -44,11 +44,34 @@ struct Doubt: Sendable, Equatable {
     /// The log has said that the destination is held.
     mutating func announce() { isAnnounced = true }
 
+    /// Which new events are tried next.
+    struct NewProbe: Sendable, Equatable {
+        let lane: Priority
+        /// Apps whose events the queue passes over.
+        var notOf: Set<String> = []
+        /// Whether the newest event is wanted instead of the next in line.
+        var isNewest = false
+    }
+
+    /// The next new probe: of an app without rejected events, the newest event, or the next in line.
+    ///
+    /// - Parameters:
+    ///   - wanted: the lane unless another app is searched for.
+    ///   - lanes: lanes with new events, critical before normal.
+    ///   - refused: apps of which rejected events are kept.
+    mutating func newProbe(
+        from wanted: Priority, _ order: DestinationOptions.Order, lanes: [Priority], refused: Set<String>,
+        at now: BootInstant
+    ) -> NewProbe {
+        if order == .free, isAnnounced || !refused.isEmpty, let lane = laneOfOtherApp(lanes) {
+            return NewProbe(lane: lane, notOf: refused)
+        }
+        lane = wanted
+        return NewProbe(lane: wanted, isNewest: looksAtNewest(order, at: now))
+    }
+
     /// New events arrived.
     mutating func noteNew() { (hasNewer, mayFindOthers) = (true, true) }
-
-    /// A new event of any app is tried.
-    mutating func noteProbe(in lane: Priority) { self.lane = lane }
 
     /// The lane in which the next new event is to be of another app; nil if it may be of any.
     ///

@@ -81,6 +81,26 @@ struct TrackedBatch: Sendable {
         }
     }
 
+    /// The same for a batch that is split because of an answer.
+    ///
+    /// - Parameters:
+    ///   - isRejected: whether the answer was about the events, so that the pieces count as rejected.
+    ///   - aside: why the pieces wait beside the others.
+    func pieces(
+        _ numbers: [Int], apps: [String], after failure: Failure, isRejected: Bool, aside: Aside?,
+        at now: BootInstant
+    ) -> [TrackedBatch] {
+        pieces(numbers, apps: apps, notBefore: now).map { piece in
+            var piece = piece
+            piece.aside = aside
+            piece.rejectedAt = isRejected ? now : nil
+            if aside == .fails {
+                piece.note(failure, at: now)
+            }
+            return piece
+        }
+    }
+
     /// Whether the batch may be split or parted. A batch that may be stored already must not be: its pieces
     /// would be stored again under other ids.
     ///
