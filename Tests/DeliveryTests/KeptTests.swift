@@ -89,11 +89,11 @@ struct KeptTests {
         }
         #expect(kept.lastTried == nil)
         var apps: [String] = []
-        while let next = kept.nextInTurn(where: { _ in true }) {
+        while let next = kept.nextInTurn(isSetAside: false) {
             apps.append(kept.take(next.id)?.app ?? "")
         }
         #expect(apps == ["bad", "good", "fine", "bad", "bad"])
-        #expect(kept.lastTried == Kept.Tried(app: "bad", isSetAside: false))
+        #expect(kept.lastTried == Kept.LastTried(app: "bad"))
     }
 
     @Test("pieces keep the order of their events, however often they were cut")

@@ -35,10 +35,10 @@ extension Chooser {
     private func known(takesAside: Bool) -> Kept.Card? {
         // Batches that were not sampled yet come first.
         func next(isSetAside: Bool) -> Kept.Card? {
-            kept.nextInTurn { $0.isSetAside == isSetAside && !$0.isTriedAgain }
-                ?? kept.nextInTurn { $0.isSetAside == isSetAside }
+            kept.nextInTurn(isSetAside: isSetAside) { !$0.isTriedAgain }
+                ?? kept.nextInTurn(isSetAside: isSetAside)
         }
-        let prefersAside = takesAside && kept.lastTried?.isSetAside == false
+        let prefersAside = takesAside && kept.lastTried?.wasSetAside == false
         return next(isSetAside: prefersAside) ?? next(isSetAside: !prefersAside)
     }
 

@@ -27,7 +27,7 @@ struct Untried: Sendable {
         if backlog.options.order == .promised { return firstInOrder(untriedSince: doubt.began) }
         if !prefersPieces, let new = fresh(isFree: false, exchanges: doubt.isAnnounced) { return new }
         // Take the apps in turn: all events of one app may be bad.
-        let known = kept.nextInTurn { $0.isUntried(since: doubt.began) }
+        let known = kept.nextInTurn(isSetAside: false) { $0.isUntried(since: doubt.began) }
         return known.map { .again($0.id, isProbe: true) } ?? fresh(isFree: true, exchanges: doubt.isAnnounced)
             ?? fresh(isFree: false, exchanges: doubt.isAnnounced)
     }

@@ -77,11 +77,17 @@ struct Kept: Sendable {
         }
     }
 
-    /// What is remembered of the batch that was tried last, whether or not it is kept again.
-    struct Tried: Sendable, Equatable {
-        /// App of all its events; nil if there are several or it is unknown.
-        let app: String?
-        let isSetAside: Bool
+    /// The batch that was tried last, whether or not it is kept again, and the last app of each kind.
+    ///
+    /// If the turns were read off the batches that are kept, an app whose batches end as dead letters would
+    /// stay first in line until the last of them is gone. Each kind has turns of its own: otherwise each
+    /// set-aside batch in between would bring the same other app back.
+    struct LastTried: Sendable, Equatable {
+        var wasSetAside = false
+        /// App of the last set-aside batch; nil if there were several or it is unknown.
+        var appAside: String?
+        /// App of the last other batch.
+        var app: String?
     }
 
     /// Running totals, so that checking a bound does not scan all batches.
@@ -130,11 +136,8 @@ struct Kept: Sendable {
     private var batches: [TrackedBatch] = []
     /// Numbers of apps, so that a card holds no string. All are forgotten when no batch is kept.
     private var appNumbers: [String: Int] = [:]
-    /// The batch that was taken out last to be sent.
-    ///
-    /// It decides whose turn is next. If the turns were read off the batches that are kept, an app whose
-    /// batches end as dead letters would stay first in line until the last of them is gone.
-    private(set) var lastTried: Tried?
+    /// Decides whose turn is next; nil before any batch was taken out to be sent.
+    private(set) var lastTried: LastTried?
 
     var isEmpty: Bool { cards.isEmpty }
     var count: Int { cards.count }
@@ -185,7 +188,14 @@ struct Kept: Sendable {
     /// Takes a batch out to send it, which ends its app's turn.
     mutating func take(_ id: BatchID) -> TrackedBatch? {
         guard let batch = remove(id) else { return nil }
-        lastTried = Tried(app: batch.app, isSetAside: batch.isSetAside)
+        var last = lastTried ?? LastTried()
+        last.wasSetAside = batch.isSetAside
+        if batch.isSetAside {
+            last.appAside = batch.app
+        } else {
+            last.app = batch.app
+        }
+        lastTried = last
         return batch
     }
 
@@ -239,10 +249,15 @@ struct Kept: Sendable {
         return first
     }
 
-    /// The batch whose app is next, among those that meet a condition.
-    func nextInTurn(where isMeant: (Card) -> Bool) -> Card? {
-        let last = lastTried?.app.flatMap { number(of: $0) } ?? -1
-        return first(by: { Card.isNext($0, $1, after: last) }, where: isMeant)
+    /// The batch whose app is next, of those that are set aside or of the others.
+    func nextInTurn(isSetAside: Bool, where isMeant: (Card) -> Bool = { _ in true }) -> Card? {
+        let app = isSetAside ? lastTried?.appAside : lastTried?.app
+        let last = app.flatMap { number(of: $0) } ?? -1
+        return first {
+            Card.isNext($0, $1, after: last)
+        } where: {
+            $0.isSetAside == isSetAside && isMeant($0)
+        }
     }
 
     /// When the next batch may be sent that may not be sent now; never before the barrier.
