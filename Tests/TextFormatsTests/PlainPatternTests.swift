@@ -1,4 +1,5 @@
 import CRE2
+import EventLoops
 import TestKit
 import Testing
 
