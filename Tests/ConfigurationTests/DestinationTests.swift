@@ -10,7 +10,8 @@ struct DestinationTests {
     private static let values: [String: JSONValue] = [
         "name": .string("other"), "type": .string("file"), "url": .string("https://example.com/other"),
         "allow_plain_http": .bool(true), "format": .string("loki"), "compression": .string("zstd"),
-        "by_default": .bool(false), "headers": .object([.init("X-A", .string("b"))]),
+        "by_default": .bool(false), "purpose": .string("analytics"),
+        "headers": .object([.init("X-A", .string("b"))]),
         "token": .string("secret-1"),
         "user": .string("me"), "password": .string("secret-1"),
         "proxy": .string("http://user:secret-1@proxy:1"),
@@ -69,7 +70,8 @@ struct DestinationTests {
         "interval", "batch_events", "batch_size", "parallel_batches", "critical_delay",
         "max_age",
         "when_behind",
-        "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
+        "name", "by_default", "purpose", "connect_timeout", "request_timeout", "max_connection_age",
+        "rate_limit",
     ]
 
     /// A destination of the type and format that have the setting, with the setting if there is a value.
