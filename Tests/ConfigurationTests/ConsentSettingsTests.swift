@@ -60,11 +60,11 @@ struct ConsentSettingsTests {
             (
                 "purpose = \"analytics\"", "consent = \"analytcs\"",
                 [
+                    "destination.stats.purpose is needed by no app ([apps.NAME] consent): events go here unless"
+                        + " somebody refused",
                     "apps.shop.consent has \"analytcs\", but no destination has this purpose;"
                         + " did you mean \"analytics\"?",
                     "apps.shop.consent decides nothing: none of the app's destinations has such a purpose",
-                    "destination.stats.purpose is needed by no app ([apps.NAME] consent): events go here unless"
-                        + " somebody refused",
                 ]
             ),
             (
