@@ -23,6 +23,32 @@ struct OldKeysTests {
         return String(line.firstRange(of: "; it stands for").map { line[..<$0.lowerBound] } ?? line)
     }
 
+    /// The type or format that has a key of `[[destination]]`; with another one the key is a mistake.
+    private static let deciding: [String: String] = [
+        "path": "type = \"file\"\n", "index": "format = \"elasticsearch\"\n",
+        "ecs": "format = \"elasticsearch\"\n", "labels": "format = \"loki\"\n",
+        "structured_metadata": "format = \"loki\"\n", "otlp_encoding": "format = \"otlp\"\n",
+        "measurement_id": "format = \"ga4\"\n", "host": "format = \"splunk_hec\"\n",
+        "source": "format = \"splunk_hec\"\n", "sourcetype": "format = \"splunk_hec\"\n",
+        "indexer_acknowledgement": "format = \"splunk_hec\"\n",
+    ]
+
+    /// A heading of the sample with what makes the destination one that has the section: other destinations
+    /// have no such keys.
+    private static func whole(heading: Substring) -> String {
+        guard heading.hasPrefix("[destination.") else { return String(heading) }
+        let section = String(heading.dropFirst("[destination.".count).prefix { $0 != "]" })
+        let deciding =
+            if DestinationSettings.Kind(rawValue: section) != nil {
+                "type = \"\(section)\"\n"
+            } else if HTTPSettings.Format(rawValue: section) != nil {
+                "format = \"\(section)\"\n"
+            } else {
+                section == "body" ? "format = \"template\"\n" : ""
+            }
+        return "[[destination]]\n\(deciding)\(heading)"
+    }
+
     @Test(
         "every line of the sample configurations of older versions is read, and its new line says the same",
         arguments: ["2026-11-21", "2026-11-26"])
@@ -35,7 +61,7 @@ struct OldKeysTests {
         var (settings, notes) = (0, 0)
         for line in lines where !line.hasPrefix("#") && !line.isEmpty {
             if line.hasPrefix("[") {
-                heading = line.hasPrefix("[destination.") ? "[[destination]]\n\(line)" : String(line)
+                heading = OldKeysTests.whole(heading: line)
                 continue
             }
             // Destinations that were not built then, and a default that stands for nothing: never accepted.
@@ -45,14 +71,16 @@ struct OldKeysTests {
             settings += 1
             // Alone, a setting of the journal has no effect.
             let first = line.hasPrefix("journal_") ? "journal = true\n" : ""
-            let old = read("\(heading)\n\(first)\(line)\n")
+            let key = String(line.prefix { $0 != " " })
+            let deciding = heading == "[[destination]]" ? OldKeysTests.deciding[key] ?? "" : ""
+            let old = read("\(heading)\n\(first)\(deciding)\(line)\n")
             #expect(old.problems.allSatisfy { $0.severity == .note }, "\(heading) \(line): \(old.problems)")
             guard let note = old.problems.first, note.severity == .note, note.code != .retired else {
                 continue
             }
             notes += 1
             #expect(note.code == .renamed && old.problems.count == 1)
-            let new = try read("\(heading)\n\(newLine(note))\n")
+            let new = try read("\(heading)\n\(deciding)\(newLine(note))\n")
             #expect(new.problems == [], "\(note.message)")
             #expect(new.settings == old.settings, "\(note.message)")
         }
