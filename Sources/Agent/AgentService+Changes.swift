@@ -17,8 +17,6 @@ enum AgentSwitch {
     static let collecting = "agent.collecting"
     /// The country that an operator has set; absent without one.
     static let country = "agent.country"
-    /// What commands have set about consent, as `ConsentStates.text`; absent if nothing was set.
-    static let consent = "agent.consent"
 }
 
 /// Result of a reload, as texts for a person: settings in force now (`queue.max_size "10MiB" -> "20MiB"`),
@@ -232,8 +230,7 @@ extension AgentService {
     /// - Parameter cap: the queue's size in force, in bytes.
     func intakeSettings(cap: Int) -> IntakeSettings {
         var wanted = settingsOfReading.intakeSettings(
-            cap: cap, isCollecting: collection.isOn, country: country, consent: consent.withLock(\.states),
-            host: host)
+            cap: cap, isCollecting: collection.isOn, country: country, host: host)
         wanted.schemas = schemas.withLock { $0 }
         return wanted
     }

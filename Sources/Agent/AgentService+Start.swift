@@ -42,7 +42,6 @@ extension AgentService {
         let switches = try await relaying(awaiting: try await queue.switches(), unreadable)
         collection = CollectionSwitch(isOn: switches[AgentSwitch.collecting] != "off")
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
-        consent.withLock { $0.states = ConsentStates(switches[AgentSwitch.consent] ?? "") }
         // What the configuration can have wrong is found before the spool is touched.
         let driver = try makeDriver(queue, switches)
         let hashKeys = try settings.hashKeys()

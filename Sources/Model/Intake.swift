@@ -24,8 +24,6 @@ public struct NewChunk: Sendable {
     public var otherBatches: [DestinationName]
     /// Deadlines that concern the events because of their app; nil if only general deadlines do.
     public var deadlines: DeadlineNames?
-    /// Number of the rules of consent by which its destinations were chosen; 0: by none.
-    package var consentRevision = 0
     /// Where the events were read, in order: decides who they belong to, and is recorded in the
     /// quarantine. Empty if unknown.
     public var origins: [EventOrigin] = []

@@ -40,17 +40,17 @@ struct ConsentSettingsTests {
     func rules() throws {
         let one = try ConsentSettingsTests.settings("purpose = \"analytics\"", "consent = \"all\"")
         #expect(
-            ConsentRules(one, ConsentStates())
+            ConsentRules(one)
                 == ConsentRules(purposes: ["stats": ["analytics"]], needs: ["shop": .all]))
         let two = try ConsentSettingsTests.settings(
             "purpose = [\"analytics\", \"ads\"]", "consent = [\"ads\"]")
         #expect(
-            ConsentRules(two, ConsentStates())
+            ConsentRules(two)
                 == ConsentRules(
                     purposes: ["stats": ["analytics", "ads"]], needs: ["shop": .purposes(["ads"])]))
         // Without purposes nothing is asked of any event.
         let none = try ConsentSettingsTests.settings("", "consent = \"all\"")
-        #expect(ConsentRules(none, ConsentStates()) == nil)
+        #expect(ConsentRules(none) == nil)
     }
 
     @Test(

@@ -129,8 +129,8 @@ struct ConsentIntakeTests {
         #expect(store.notStored.isEmpty)
     }
 
-    @Test("a state that a command sets holds for the lines after it")
-    func states() async throws {
+    @Test("rules hold for the lines after them")
+    func changedRules() async throws {
         let loop = try EventLoop(name: "reader")
         try loop.start()
         defer { loop.stop() }
@@ -138,12 +138,12 @@ struct ConsentIntakeTests {
         var rules = ConsentIntakeTests.rules
         let intake = ConsentIntake(store, on: loop, rules)
         await intake.take([#"{"name":"a"}"#])
-        rules.states["shop", "analytics"] = true
+        rules.needs["shop"] = nil
         await intake.use(rules)
         await intake.take([#"{"name":"b"}"#])
-        rules.states["shop", "analytics"] = false
+        rules.needs["shop"] = .all
         await intake.use(rules)
-        await intake.take([#"{"name":"c","consent":true}"#])
+        await intake.take([#"{"name":"c"}"#])
         await intake.use(nil)
         await intake.take([#"{"name":"d"}"#])
         try await intake.commit()

@@ -30,6 +30,17 @@ struct ConsentTests {
             (#"{"consent":{"analytics":false},"consent":{"analytics":true}}"#, false, nil),
             (#"{"consent":{"analytics":true},"consent":{"analytics":false}}"#, false, nil),
             (#"{"consent":true,"consent":false}"#, false, false),
+            // Also if they have different forms.
+            (#"{"consent":false,"consent":{"analytics":true}}"#, false, false),
+            (#"{"consent":[],"consent":{"analytics":true}}"#, false, false),
+            (#"{"consent":false,"consent.analytics":true}"#, false, false),
+            (#"{"consent":["ads"],"consent":["analytics"]}"#, false, false),
+            // An event that the reader of statements cannot read refuses: the scanner of events accepts more.
+            (#"{"consent":{"analytics":true},"n":1e400}"#, false, false),
+            (
+                "{\"consent\":[],\"a\":" + String(repeating: "[", count: 63) + "1"
+                    + String(repeating: "]", count: 63) + "}", false, false
+            ),
             // A member below another one is no statement, nor is a text.
             (#"{"properties":{"consent":false}}"#, nil, nil),
             (#"{"message":"\"consent\":false"}"#, nil, nil),
@@ -41,7 +52,7 @@ struct ConsentTests {
         #expect(statement.answer(for: "ads") == ads, "\(line)")
     }
 
-    @Test("a refusal by command counts most, then the event, then consent by command, then the setting")
+    @Test("the event's statement counts, then the app's setting")
     func order() {
         var rules = ConsentRules(purposes: ["stats": ["analytics"]], needs: ["shop": .all])
         let (yes, no) = (
@@ -54,11 +65,6 @@ struct ConsentTests {
         #expect(!given(silent) && given(yes) && !given(no))
         // An app without the setting needs no consent, but its events may refuse.
         #expect(given(silent, "web") && given(yes, "web") && !given(no, "web"))
-        rules.states["shop", "analytics"] = true
-        #expect(given(silent) && given(yes) && !given(no))
-        rules.states["shop", "analytics"] = false
-        #expect(!given(silent) && !given(yes) && !given(no))
-        rules.states["shop", "analytics"] = nil
         rules.needs["shop"] = .purposes(["ads"])
         #expect(given(silent))
     }
@@ -76,16 +82,5 @@ struct ConsentTests {
         #expect(withheld(#"{"consent":{"ads":true}}"#) == ["stats", "both"])
         #expect(withheld(#"{"consent":true}"#).isEmpty)
         #expect(rules.concerns(["both"]) && !rules.concerns(["main"]))
-    }
-
-    @Test("the stored text says what was set, also of apps with spaces in their names")
-    func storedText() {
-        var states = ConsentStates()
-        #expect(states.text == nil)
-        states["shop", "analytics"] = false
-        states["my shop", "ads"] = true
-        #expect(states.text == "on ads my shop\noff analytics shop")
-        #expect(ConsentStates(states.text ?? "") == states)
-        #expect(ConsentStates("maybe analytics shop\non analytics\n\n").count == 0)
     }
 }

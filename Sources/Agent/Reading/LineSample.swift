@@ -124,8 +124,7 @@ public struct LineSample: Sendable {
 
         let host = HostFacts(settings, version: version, log: Log(NoLog()), keepsID: false)
         var intake = settings.intakeSettings(
-            cap: settings.queue.maxSize, isCollecting: true, country: nil, consent: ConsentStates(),
-            host: host)
+            cap: settings.queue.maxSize, isCollecting: true, country: nil, host: host)
         if !isRead {
             intake.events.defaults.kind = .log
             intake.events.defaults.text = .lines

@@ -10,11 +10,9 @@ extension Settings {
     /// - Parameters:
     ///   - cap: the storage cap in force, which may differ from the configured one.
     ///   - country: the country set by command, which takes precedence over the configured one.
-    ///   - consent: what commands have set about consent.
     ///   - host: facts about the machine, for the members that are added to events.
     func intakeSettings(
-        cap: Int, isCollecting: Bool, country: CountryCode?, consent: ConsentStates = ConsentStates(),
-        host: HostFacts
+        cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts
     ) -> IntakeSettings {
         var events = eventOptions(on: host.name)
         events.countryOverride = country
@@ -45,7 +43,7 @@ extension Settings {
             countryDatabase: self.country.database)
         // Hashes of 8 bytes: the ids take a sixteenth of the cap at most.
         intake.repeats = RepeatSettings(window: dedup.window, most: min(dedup.maxIDs, cap / 128))
-        intake.consent = ConsentRules(self, consent)
+        intake.consent = ConsentRules(self)
         return intake
     }
 

@@ -39,10 +39,8 @@ enum ConsentSettings {
 
 extension ConsentRules {
     /// Which events may go to which destinations by a configuration; nil if no destination has a purpose.
-    ///
-    /// - Parameter states: what commands have set.
-    public init?(_ settings: Settings, _ states: ConsentStates) {
-        self.init(purposes: [:], states: states)
+    public init?(_ settings: Settings) {
+        self.init(purposes: [:])
         for destination in settings.destinations {
             purposes[DestinationName(destination.name)] = destination.purposes
         }

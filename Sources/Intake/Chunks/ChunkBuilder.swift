@@ -22,8 +22,6 @@ struct ChunkBuilder {
     private var table: RouteTable
     /// Number of routes of the configuration.
     private var configured = 0
-    /// Number of the rules of consent by which the events were judged.
-    private var consentRevision = 0
     /// Whether all lines are of one app: then chunks keep less memory while they are empty.
     private let isOfOneApp: Bool
     /// Compressors of all intakes on the loop; nil: this one makes its own.
@@ -55,7 +53,6 @@ struct ChunkBuilder {
 
     private mutating func use(_ settings: IntakeSettings) {
         table = settings.table
-        consentRevision = settings.consent?.revision ?? 0
         routes = settings.routes
         configured = routes.count
         shipped = [:]
@@ -88,8 +85,7 @@ struct ChunkBuilder {
     /// Closes a chunk and adds it to the next commit.
     mutating func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
         do throws(FrameError) {
-            var made = try chunk.close(for: route, isFull: isFull, with: compressors)
-            made.consentRevision = consentRevision
+            let made = try chunk.close(for: route, isFull: isFull, with: compressors)
             pendingBytes += made.frame.count
             pending.chunks.append(made)
         } catch {

@@ -101,17 +101,20 @@ extension Intake {
         let destinations = chunks.routes[place].destinations
         guard let consent = settings.consent, consent.concerns(destinations) else { return place }
         let withheld = consent.withheld(
-            from: destinations, saying: statement ?? ConsentStatement(ofLine: line), of: app)
+            from: destinations, saying: ConsentStatement(ofLine: line).joined(with: statement), of: app)
         guard !withheld.isEmpty else { return place }
         let rest = destinations.filter { !withheld.contains($0) }
         chunks.count(.withheld, priority, to: withheld, isStoredForOthers: !rest.isEmpty)
-        return rest.isEmpty ? nil : chunks.routeIndex(of: rest.map(\.text).sorted(), else: place)
+        guard !rest.isEmpty else { return nil }
+        // The configured route is the standard: that of `place` may have been named by a tag, and its index
+        // is given to another one later.
+        return chunks.routeIndex(of: rest.map(\.text).sorted(), else: settings.routeIndex(of: app))
     }
 
     /// Puts a line into its chunk, and shows it to the audience. Destinations to which consent does not let
     /// it go are left out.
     ///
-    /// - Parameter statement: what is said about consent; nil: what the line itself says.
+    /// - Parameter statement: what is said about consent beside what the line itself says.
     func put(
         _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ source: SpoolSource,
         _ offset: Int64, _ eventTime: Timestamp, at now: Timestamp, saying statement: ConsentStatement? = nil

@@ -7,31 +7,60 @@ internal import Glibc
 /// as in Google's consent mode. Any other value refuses: a typing mistake must not send what
 /// a person refused. Null says nothing.
 public struct ConsentStatement: Sendable, Equatable {
-    /// The answer for purposes that are not named; nil if the event says nothing about them.
-    private var others: Bool?
-    /// The answers for named purposes.
-    private var named: [String: Bool] = [:]
+    /// What one member says.
+    private struct Part: Sendable, Equatable {
+        /// The answer for purposes that are not named; nil if nothing is said about them.
+        var others: Bool?
+        /// The answers for named purposes.
+        var named: [String: Bool] = [:]
+    }
+
+    /// What each member says. Of different answers for a purpose the refusal counts, whatever their forms.
+    private var parts: [Part] = []
 
     /// Says nothing.
     public init() {}
 
     /// Reads a line that is a JSON object, or any other text, which says nothing.
     public init(ofLine line: UnsafeRawBufferPointer) {
-        guard ConsentStatement.mayMention(line), let object = try? JSONValue(parsing: Array(line)),
-            case .object(let members) = object
-        else { return }
+        guard ConsentStatement.mayMention(line), line.first == UInt8(ascii: "{") else { return }
+        // Events may have numbers beyond a double and values in the 64th level, which this reader refuses.
+        guard case .object(let members)? = try? JSONValue(parsing: Array(line)) else {
+            parts = [Part(others: false)]
+            return
+        }
+        // One part for all names with dots: a part for each would make hostile lines expensive.
+        var dotted = Part()
         for member in members {
             if member.key == "consent" {
-                read(member.value)
+                parts.append(ConsentStatement.part(member.value))
             } else if member.key.hasPrefix("consent.") {
                 // A logger that writes paths with dots: `consent.analytics`.
-                note(ConsentStatement.answer(member.value), for: String(member.key.dropFirst(8)))
+                ConsentStatement.note(
+                    ConsentStatement.answer(member.value), for: String(member.key.dropFirst(8)), in: &dotted)
             }
+        }
+        if !dotted.named.isEmpty {
+            parts.append(dotted)
         }
     }
 
     /// The answer for a purpose; nil if nothing was said.
-    public func answer(for purpose: String) -> Bool? { named[purpose] ?? others }
+    public func answer(for purpose: String) -> Bool? {
+        var answer: Bool?
+        for part in parts {
+            guard let said = part.named[purpose] ?? part.others else { continue }
+            answer = (answer ?? true) && said
+        }
+        return answer
+    }
+
+    /// This statement and another one: where they differ, the refusal counts.
+    package func joined(with other: ConsentStatement?) -> ConsentStatement {
+        var both = self
+        both.parts += other?.parts ?? []
+        return both
+    }
 
     /// Whether a line may have the member. Lines that have not, which are most, are not parsed.
     private static func mayMention(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -39,26 +68,26 @@ public struct ConsentStatement: Sendable, Equatable {
         line.contains(run: "\"consent") || line.contains(run: "\\u")
     }
 
-    private mutating func read(_ value: JSONValue) {
+    private static func part(_ value: JSONValue) -> Part {
+        var part = Part()
         switch value {
         case .object(let members):
-            for member in members { note(ConsentStatement.answer(member.value), for: member.key) }
+            for member in members { note(answer(member.value), for: member.key, in: &part) }
         case .array(let purposes):
-            others = false
+            part.others = false
             for purpose in purposes {
                 guard let name = purpose.string else { continue }
-                note(true, for: name)
+                note(true, for: name, in: &part)
             }
-        default:
-            guard let answer = ConsentStatement.answer(value) else { return }
-            others = (others ?? true) && answer
+        default: part.others = answer(value)
         }
+        return part
     }
 
     /// Notes an answer; of two different ones for a purpose the refusal counts.
-    private mutating func note(_ answer: Bool?, for purpose: String) {
+    private static func note(_ answer: Bool?, for purpose: String, in part: inout Part) {
         guard let answer else { return }
-        named[purpose] = (named[purpose] ?? true) && answer
+        part.named[purpose] = (part.named[purpose] ?? true) && answer
     }
 
     private static func answer(_ value: JSONValue) -> Bool? {

@@ -12,7 +12,8 @@ public struct OAuth2Settings: Sendable, Equatable {
     private var namedGrant: Grant?
     package var grant: Grant {
         get { namedGrant ?? (privateKey.source == nil ? .clientCredentials : .jwtBearer) }
-        set { namedGrant = newValue }
+        // The default says nothing: a section in which only it is written counts as not set.
+        set { namedGrant = newValue == .clientCredentials ? nil : newValue }
     }
     package var tokenURL: EndpointURL?
     /// The client, or who signs an assertion (`iss`); empty takes the account of the service account's file.

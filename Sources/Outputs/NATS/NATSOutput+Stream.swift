@@ -27,7 +27,7 @@ extension NATSOutput {
             return ("no stream takes \(subject): create one; until then nothing is acknowledged", true)
         }
         if let wanted = options.nats.stream, wanted != stream {
-            return ("the stream \(stream) takes \(subject), but nats.stream is \(wanted)", true)
+            return ("the stream \(stream) takes \(subject), but nats.stream.name is \(wanted)", true)
         }
         guard let config = await ask("STREAM.INFO.\(stream)", "")?["config"] else {
             return ("its stream \(stream) cannot be checked: these credentials may not query it", false)
@@ -43,7 +43,7 @@ extension NATSOutput {
         let window = Duration.nanoseconds(config["duplicate_window"]?.integer ?? 0)
         guard window < options.nats.duplicateWindow else { return nil }
         return (
-            "the stream \(stream) recognises repeats for \(window.components.seconds) s only, but nats.duplicate_window says "
+            "the stream \(stream) recognises repeats for \(window.components.seconds) s only, but nats.stream.duplicate_window says "
                 + "\(options.nats.duplicateWindow.components.seconds) s", false
         )
     }
