@@ -12,12 +12,12 @@ import Testing
 struct PlaceArchiveTests {
     private func start(
         _ spool: SpoolHarness, _ patterns: [String] = ["*.log"], since: ReadStart = .beginning,
-        settleTime: Duration = .milliseconds(60)
+        settleTime: Duration = .milliseconds(60), secondTry: Duration = .milliseconds(100)
     ) async throws -> SpoolReader {
         let place = try #require(ReadPlace.of(app: "web", patterns.map { "\(spool.path)/\($0)" })?.first)
         return try await spool.start {
             ($0.place, $0.directory, $0.afterRead, $0.since) = (place, place.root, .keep, since)
-            $0.settleTime = settleTime
+            ($0.settleTime, $0.secondTry) = (settleTime, secondTry)
         }
     }
 
@@ -132,6 +132,64 @@ struct PlaceArchiveTests {
         await untilListed(other)
         other.write(try pack("b\n"), to: "new.gz")
         await other.untilLines(["b"])
+        await reader.stop()
+    }
+
+    /// Lines whose archive is long enough to be cut between them.
+    private func lines(_ name: String, _ count: Int) -> [String] {
+        (0..<count).map { "\(name) \($0) \($0 &* 2_654_435_761 % 1_000_003)" }
+    }
+
+    /// Waits until the agent has committed that all of a file was read.
+    private func untilDone(_ spool: SpoolHarness, _ name: String) async {
+        let key = spool.handle(of: name)
+        await spool.until("\(name) counts as read") {
+            spool.queue.with { $0.checkpoints[key].flatMap { FileTrace($0.state) }?.doneVersion != nil }
+        }
+    }
+
+    @Test("an archive that is complete only at its second try is read once, after a restart too")
+    func completeAtSecondTry() async throws {
+        let spool = try SpoolHarness()
+        var reader = try await start(spool, ["*.gz"], secondTry: .seconds(6))
+        await untilListed(spool)
+        let lines = lines("line", 20_000)
+        let packed = try pack(lines.map { $0 + "\n" }.joined())
+        let cut = packed.count / 4 * 3
+        // Renamed to its name, so that it is read at once.
+        spool.write(Array(packed[..<cut]), to: ".new")
+        spool.rename(".new", to: "a.gz")
+        await spool.until("its beginning arrives") { !spool.queue.lines.isEmpty }
+        #expect(spool.queue.lines.count < lines.count)
+        spool.write(Array(packed[cut...]), to: "a.gz", mode: O_APPEND)
+        await spool.untilLines(lines)
+        await untilDone(spool, "a.gz")
+        await reader.stop()
+        reader = try await start(spool, ["*.gz"])
+        spool.write(try pack("next\n"), to: "b.gz")
+        await spool.until("the next one arrives") { spool.queue.lines.contains("next") }
+        await spool.pause(.milliseconds(500))
+        #expect(spool.queue.lines.count == lines.count + 1)
+        #expect(spool.queue.quarantined.isEmpty)
+        await reader.stop()
+    }
+
+    @Test("an archive that was rewritten between its two tries loses no line")
+    func rewrittenBetweenTries() async throws {
+        let spool = try SpoolHarness()
+        var reader = try await start(spool, ["*.gz"], secondTry: .seconds(6))
+        await untilListed(spool)
+        let packed = try pack(lines("old", 20_000).map { $0 + "\n" }.joined())
+        spool.write(Array(packed[..<(packed.count / 4 * 3)]), to: ".new")
+        spool.rename(".new", to: "a.gz")
+        await spool.until("its beginning arrives") { !spool.queue.lines.isEmpty }
+        let lines = lines("new", 40_000)
+        spool.write(try pack(lines.map { $0 + "\n" }.joined()), to: "a.gz")
+        await spool.until("its end arrives") { spool.queue.lines.contains(lines[lines.count - 1]) }
+        await untilDone(spool, "a.gz")
+        await reader.stop()
+        reader = try await start(spool, ["*.gz"])
+        await spool.until("all of it arrives") { Set(spool.queue.lines).isSuperset(of: lines) }
         await reader.stop()
     }
 }

@@ -22,6 +22,8 @@ final class DropReading {
     let isKept: Bool
     /// Status when the file was opened.
     let status: FileStatus
+    /// The end of the file when it ended too early; nil before its second try.
+    private(set) var cut: Mark?
     /// Open while it is read.
     var descriptor: Descriptor?
     var content: DropReader
@@ -68,7 +70,10 @@ final class DropReading {
     }
 
     /// Closes the file until its second try, which continues at the position that was reached.
-    func startOver() {
+    ///
+    /// - Parameter mark: the end of the file, as the first try found it.
+    func startOver(behind mark: Mark) {
+        cut = mark
         descriptor = nil
         content.startOver()
     }

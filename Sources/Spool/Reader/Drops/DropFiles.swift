@@ -416,11 +416,12 @@ final class DropFiles {
     /// A file ends too early: it is read a second time after a pause, because its writer may still be
     /// writing. Then the rest is quarantined.
     private func endedEarly(_ drop: DropReading, _ detail: String) throws(SystemError) {
+        guard let descriptor = drop.descriptor?.raw else { return }
         guard !drop.content.isSecondTry, drops.awaitRetry() else {
             return try quarantineRest(of: drop, .cutShort, detail)
         }
         keepPlace(of: drop)
-        drop.startOver()
+        drop.startOver(behind: try judge.mark(at: drop.content.position, descriptor))
         schedule.plan(after: context.options.secondTry, .retryCut(drop.id))
     }
 
@@ -480,8 +481,9 @@ final class DropFiles {
         drops.wasRead()
         census.wasRead(size: drop.status.size)
         guard !drop.isKept else {
+            let status = statusWhenRead(drop)
             drops.letGo(drop.id)
-            let done = lives.streams.remembered.keepDone(drop.id, at: drop.file.path, drop.status)
+            let done = lives.streams.remembered.keepDone(drop.id, at: drop.file.path, status)
             return outlet.pass.keep(done, of: drop.id)
         }
         drops.wasTaken(drop.file)
@@ -489,5 +491,19 @@ final class DropFiles {
             outlet.pass.forget(drop.id)
         }
         outlet.pass.done.append(drop.file)
+    }
+
+    /// The status with which a file that stays counts as read: that at its opening, or the present one if a
+    /// writer that was still at work has appended to it, and it was read up to its present end. With the
+    /// earlier status it would count as changed, and all of it would be read again.
+    ///
+    /// A file that was rewritten between its two tries does count as changed: the second try has skipped the
+    /// beginning of the new content.
+    private func statusWhenRead(_ drop: DropReading) -> FileStatus {
+        guard let descriptor = drop.descriptor?.raw, let status = try? FileStatus(of: descriptor),
+            status.size > drop.status.size, status.size == drop.content.position
+        else { return drop.status }
+        if let cut = drop.cut, (try? judge.mark(at: cut.offset, descriptor)) != cut { return drop.status }
+        return status
     }
 }
