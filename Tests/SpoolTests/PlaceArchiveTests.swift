@@ -192,4 +192,24 @@ struct PlaceArchiveTests {
         await spool.until("all of it arrives") { Set(spool.queue.lines).isSuperset(of: lines) }
         await reader.stop()
     }
+
+    @Test("a file has settled once it is unchanged for a time, however often it was looked at")
+    func settling() throws {
+        let spool = try SpoolHarness()
+        spool.write("1", to: "a")
+        let first = try #require(FileStatus("\(spool.path)/a"))
+        spool.append("2", to: "a")
+        let second = try #require(FileStatus("\(spool.path)/a"))
+        var stamp = DropStamp.unknown
+        func settles(_ status: FileStatus, at milliseconds: Int64) -> Bool {
+            stamp.see(
+                status, for: .seconds(1), at: BootInstant(nanoseconds: 1_000_000 * milliseconds))
+        }
+        // The writer has appended and closed the file; the look that follows was planned at the first one.
+        let early = [(first, 0), (second, 800), (second, 1000), (second, 1700)]
+        for (status, time) in early { #expect(!settles(status, at: Int64(time)), "\(time)") }
+        #expect(settles(second, at: 1800))
+        #expect(settles(second, at: 2500))
+        #expect(!settles(first, at: 2600))
+    }
 }

@@ -77,6 +77,23 @@ struct DropStamp: Equatable {
     var changed = Timestamp(nanoseconds: 0)
     /// Time since when the file was seen with more than one name; nil if it has one.
     var linkedSince: BootInstant?
+    /// Time since when the file is seen like this; nil if that is not known.
+    var since: BootInstant?
 
     static let unknown = DropStamp()
+
+    /// Notes a look at the file; whether it has been the same for a time.
+    ///
+    /// Looks come at any time, for each close by a writer too, so two that find the same may be close
+    /// together.
+    mutating func see(_ status: FileStatus, for time: Duration, at now: BootInstant) -> Bool {
+        var seen = DropStamp(size: status.size, modified: status.modified, changed: status.changed)
+        seen.since = since
+        guard self == seen, let since else {
+            seen.since = now
+            self = seen
+            return false
+        }
+        return now - since >= time
+    }
 }

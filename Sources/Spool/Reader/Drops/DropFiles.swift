@@ -341,14 +341,13 @@ final class DropFiles {
     /// Whether a file that is written in place has not changed for the settle time. If not, its status is
     /// remembered.
     private func isSettled(_ directory: SpoolDirectory, _ name: FileName, _ status: FileStatus) -> Bool {
-        let stamp = DropStamp(size: status.size, modified: status.modified, changed: status.changed)
-        if directory.settling[name] == stamp { return true }
         // A file that is old by its time stamps need not be observed first. The check compares with the wall
         // clock; a negative age is never old.
         let age = context.time.wallTime - max(status.modified, status.changed)
         if directory.settling[name] == nil, age > context.options.settleTime { return true }
-        directory.settling[name] = stamp
-        return false
+        // In a spool the kernel is also asked for writers, so two equal looks suffice there.
+        let time = context.options.place == nil ? .zero : context.options.settleTime
+        return directory.settling[name, default: .unknown].see(status, for: time, at: schedule.now)
     }
 
     // MARK: Content
