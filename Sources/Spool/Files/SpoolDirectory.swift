@@ -9,6 +9,9 @@ final class SpoolDirectory {
     /// Identity, which differs for another directory that has the same name later.
     let id: FileID
     let inode: UInt64
+    /// Links may lead to another file system, where another directory has the same identity: each root of an
+    /// ext4 has.
+    let device: UInt64
     /// The app of the directory; in `incoming/` the owner of each file determines the app.
     let app: String
     /// Whether the directory is the drop box, into which any user may put files.
@@ -48,13 +51,14 @@ final class SpoolDirectory {
 
     /// - Parameter place: the place to which the files belong; nil in a spool, where the path names the app.
     init(
-        path: FileName, depth: Int, id: FileID, _ inode: UInt64, of place: ReadPlace? = nil,
-        isOpenToAll: Bool = false
+        path: FileName, depth: Int, id: FileID, _ inode: UInt64, device: UInt64 = 0,
+        of place: ReadPlace? = nil, isOpenToAll: Bool = false
     ) {
         self.path = path
         self.depth = depth
         self.id = id
         self.inode = inode
+        self.device = device
         let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
         app = place?.app ?? (first.isEmpty ? "default" : FileName(first).text)
         top = place?.joinedTops.contains(Array(first)) == true ? [] : Array(first)

@@ -59,10 +59,7 @@ final class ReadBuffer {
         let wasHeld = memory != nil
         release()
         guard uses >= ReadBuffer.mostUses else { return .nothing }
-        if wasHeld {
-            isReleasePlanned = true
-            return .askLater
-        }
+        if wasHeld { return .askLater }
         uses = 0
         return .returnMemory
     }

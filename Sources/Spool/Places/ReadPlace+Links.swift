@@ -17,6 +17,8 @@ struct LinkTarget: ~Copyable {
 extension ReadPlace {
     /// Most links from a name to its file: kubelet makes two.
     private static let mostLinks = 8
+    /// Most names in the path of a link, below a directory of `follow`.
+    private static let mostNames = 64
 
     /// Opens the file that a link leads to, maybe through further links.
     ///
@@ -57,7 +59,8 @@ extension ReadPlace {
     ///
     /// - Parameter directory: the directory that the link is in.
     /// - Returns: nil if the link leads elsewhere.
-    /// - Throws: ENOENT if it leads to nothing.
+    /// - Throws: ENOENT if it leads to nothing; ELOOP if it leads through too many links or names, each of
+    ///   which is opened by itself.
     private func end(of link: borrowing Descriptor, in directory: Int32) throws(SystemError) -> LinkTarget? {
         guard !follow.isEmpty, var text = RealPath.target(of: "", in: link.raw) else { return nil }
         var base = RealPath.target(of: FileSystem.selfPath(directory)) ?? ""
@@ -67,6 +70,7 @@ extension ReadPlace {
             // Any name on the way may be a link in turn, as Docker's directory is on some machines.
             var parent = try FileSystem.openDirectory(opened.descriptor.raw, FileName(""))
             var names = rest.bytes.split(separator: UInt8(ascii: "/")).map { FileName($0) }[...]
+            guard names.count <= ReadPlace.mostNames else { throw SystemError("openat2", number: ELOOP) }
             while true {
                 let name = names.popFirst() ?? FileName("")
                 let file = try FileSystem.openPath(parent.raw, name)

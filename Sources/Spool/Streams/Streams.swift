@@ -220,17 +220,18 @@ struct Streams {
         file.trace.missingSince = nil
         file.trace.owner = nil
         file.trace.origin = nil
+        let unreadEnd = file.trace.unreadEnd
+        file.trace.unreadEnd = nil
         guard let last = file.trace.marks.last, last.offset == checkpoint.offset else {
             return checkpoint.offset
         }
         (file.taken, file.committed) = (last, last.offset)
-        if let end = file.trace.unreadEnd, end > last.offset, last.offset > 0 {
+        if let end = unreadEnd, end > last.offset, last.offset > 0 {
             // If the file was truncated or rewritten while no agent ran, the bytes up to here are looked for
             // in copies, as if the agent had seen it happen.
             file.reached = end
             file.cutTo = min(file.size, end)
         }
-        file.trace.unreadEnd = nil
         return nil
     }
 

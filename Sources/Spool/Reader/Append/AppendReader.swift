@@ -95,7 +95,7 @@ final class AppendReader {
 
     /// Reads the next block. True: there may be more.
     private func readBlock(of file: AppendFile) throws(SystemError) -> Bool {
-        guard let descriptor = file.descriptor?.raw else { return false }
+        guard var descriptor = file.descriptor?.raw else { return false }
         let status = try FileStatus(of: descriptor)
         if status.links == 0, file.hasName {
             lives.displaced(file)
@@ -108,7 +108,12 @@ final class AppendReader {
         }
         if status.size < file.taken.offset + file.scanned || file.stage == .cut {
             try opener.openAgain(file)
-            guard let descriptor = file.descriptor?.raw else { return true }
+            guard let again = file.descriptor?.raw else { return true }
+            if again != descriptor {
+                // The number before is closed, and may be another file's by now.
+                descriptor = again
+                file.see(length: try FileStatus(of: again).size)
+            }
             guard try judge.findPlace(in: file, descriptor) else {
                 guard file.proof == nil else { return true }
                 schedule.plan(after: context.options.settleTime, .read(file.id))

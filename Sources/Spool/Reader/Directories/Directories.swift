@@ -58,9 +58,9 @@ final class Directories {
             if removal.isArchive(status) { return }
             let directory = SpoolDirectory(
                 path: path, depth: depth, id: try FileID(descriptor, status), status.inode,
-                of: context.options.place,
+                device: status.device, of: context.options.place,
                 isOpenToAll: status.mode & 0o002 != 0)
-            guard known?.id != directory.id else { return }
+            guard known?.id != directory.id || known?.device != directory.device else { return }
             if let known {
                 close(known)
             }
@@ -128,7 +128,7 @@ final class Directories {
     }
 
     /// Links that are looked at in one piece of work.
-    private static let linksATime = 64
+    private static let linksATime = 8
 
     /// Looks at all links to directories again, some at a time: no event reports that a link in the middle
     /// leads elsewhere, or that the directory comes.
@@ -149,12 +149,17 @@ final class Directories {
     /// to a directory above it would never end.
     private func mayRead(_ directory: SpoolDirectory) -> Bool {
         guard !tree.linked.isEmpty else { return true }
-        let others = tree.all.filter { $0.id == directory.id }
+        let others = tree.all.filter { $0.id == directory.id && $0.device == directory.device }
         guard opener.isLinked(directory.path) else {
             for other in others { close(other) }
             return true
         }
-        return others.isEmpty
+        guard others.isEmpty else {
+            // The path that it is read under may go, which no event of this one reports.
+            tree.linked.note(directory.path, depth: directory.depth)
+            return false
+        }
+        return true
     }
 
     /// Takes the names of earlier runs' claims in directories that were opened since the last call. They are

@@ -123,7 +123,8 @@ final class Lister {
         }
         do {
             let descriptor = try opener.openDirectory(directory.path)
-            guard try FileSystem.status(descriptor).inode == directory.inode else {
+            let status = try FileSystem.status(descriptor)
+            guard status.inode == directory.inode, status.device == directory.device else {
                 // Another directory has the name.
                 tree.listing.cannotBegin(directory)
                 return schedule.plan(

@@ -92,7 +92,12 @@ final class Opener {
     /// Whether a path below the root leads through a link.
     func isLinked(_ path: FileName) -> Bool {
         guard let place = context.options.place, !place.follow.isEmpty else { return false }
-        return (try? FileSystem.openDirectory(context.root.raw, path)) == nil
+        do throws(SystemError) {
+            _ = try FileSystem.openDirectory(context.root.raw, path)
+            return false
+        } catch {
+            return error.number == ENOTDIR || error.number == ELOOP
+        }
     }
 
     /// Keeps a directory open for the next use, and closes the one that was opened longest ago.
