@@ -414,7 +414,10 @@ extension ReadContext {
         for (index, deadline) in settings.deadlines.enumerated() {
             let path = path(of: "deadline", deadline.name, index)
             require("name", of: path)
-            require("time.zone", of: path)
+            // A zone under its old key that was refused has its own message.
+            if !isSet("\(path).time_zone") {
+                require("time.zone", of: path)
+            }
             checkNames(
                 deadline.destinations, among: settings.destinations.map(\.name), "destination",
                 at: "\(path).destinations")
