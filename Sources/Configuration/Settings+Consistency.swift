@@ -110,11 +110,12 @@ extension ReadContext {
 
     /// Checks destinations one by one, then names that refer to them.
     private mutating func checkDestinations(of settings: Settings) {
+        let written = origins.keys.filter { $0.hasPrefix("destination.") }.sorted()
         for (index, destination) in settings.destinations.enumerated() {
             let path = path(of: "destination", destination.name, index)
             require("name", of: path)
             checkPlace(of: destination, path: path)
-            checkSpecialSettings(of: destination, path: path)
+            checkSpecialSettings(of: destination, path: path, among: written)
             checkRequestTemplates(of: destination, path: path)
             checkFormat(of: destination, path: path)
             checkBatchSize(destination.own.batchSize, of: settings, path: path)
@@ -217,12 +218,10 @@ extension ReadContext {
                     severity: .warning)
             }
         }
+        let needs = Set(settings.apps.values.compactMap(\.consent).flatMap { $0 })
         for (index, destination) in settings.destinations.enumerated() {
             guard let purposes = destination.purposes else { continue }
-            let needs = settings.apps.values.compactMap(\.consent).flatMap { $0 }
-            guard !needs.contains(ConsentSettings.all), Set(needs).isDisjoint(with: purposes) else {
-                continue
-            }
+            guard !needs.contains(ConsentSettings.all), needs.isDisjoint(with: purposes) else { continue }
             complain(
                 of: "\(path(of: "destination", destination.name, index)).purpose",
                 "is needed by no app ([apps.NAME] consent): events go here unless somebody refused",
@@ -267,12 +266,17 @@ extension ReadContext {
 
     /// Finds settings for another type or format than the destination's: they were meant for another
     /// destination, or the destination's type or format is wrong.
-    private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
+    ///
+    /// - Parameter written: the paths of all destinations' settings that are written somewhere, sorted.
+    private mutating func checkSpecialSettings(
+        of destination: DestinationSettings, path: String, among written: [String]
+    ) {
         // What was set nowhere has its default, and most was: to print all values would be a tenth of the
         // work of a start.
         let prefix = "\(path)."
+        let first = written.partitioningIndex { $0 >= prefix }
         let keys = Set(
-            origins.keys.filter { $0.hasPrefix(prefix) }.map {
+            written[first...].prefix { $0.hasPrefix(prefix) }.map {
                 $0.dropFirst(prefix.count).prefix { $0 != "." }
             })
         let unset = DestinationSettings()
@@ -486,4 +490,20 @@ private func elasticsearchIndexMistake(_ index: String) -> String? {
         return "must have 1 to 255 bytes and be neither . nor .."
     }
     return nil
+}
+
+extension [String] {
+    /// Index of the first element that is beyond, in a sorted array; its end if none is.
+    fileprivate func partitioningIndex(_ isBeyond: (String) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBeyond(self[middle]) {
+                high = middle
+            } else {
+                low = middle + 1
+            }
+        }
+        return low
+    }
 }

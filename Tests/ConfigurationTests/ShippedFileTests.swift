@@ -67,7 +67,7 @@ struct ShippedFileTests {
         }
         let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: text)])
         #expect(SettingsChange.all(from: Settings(), to: loaded.settings) == [])
-        #expect(settings > 50)
+        #expect(settings > 40)
     }
 
     @Test("every example of a setting without a default is accepted")
