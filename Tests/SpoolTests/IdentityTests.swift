@@ -93,15 +93,13 @@ struct IdentityTests {
         await reader.stop()
     }
 
-    @Test("on a file system without handles the birth time identifies files, and nothing is lost or repeated")
+    @Test("on a file system without handles nothing is lost or repeated")
     func fileSystemsWithoutHandles() async throws {
         let base = try TemporaryDirectory()
-        for name in ["lower", "upper", "work", "merged"] { mkdir("\(base.path)/\(name)", 0o755) }
-        let layers = "lowerdir=\(base.path)/lower,upperdir=\(base.path)/upper,workdir=\(base.path)/work"
         // Only root may mount, and not in every container: there is then no such file system to try.
-        guard mount("overlay", "\(base.path)/merged", "overlay", 0, layers) == 0 else { return }
-        defer { umount2("\(base.path)/merged", Int32(MNT_DETACH)) }
-        let spool = try SpoolHarness(in: "\(base.path)/merged")
+        guard mount("ramfs", base.path, "ramfs", 0, nil) == 0 else { return }
+        defer { umount2(base.path, Int32(MNT_DETACH)) }
+        let spool = try SpoolHarness(in: base.path)
         spool.write("1\n2\n", to: "x.jsonl")
         let form = spool.handle(of: "x.jsonl").first
         #expect(form == 2 || form == 3, "this one has handles")
