@@ -133,7 +133,7 @@ struct ProxyChoiceTests {
         for (address, words) in [
             (
                 "http://127.0.0.1:\(peer.port)",
-                "no connection to the proxy http://127.0.0.1:\(peer.port) for collector.test in time (connect_timeout):"
+                "no connection to the proxy http://127.0.0.1:\(peer.port) for collector.test in time:"
                     + " the proxy accepted the connection and did not answer CONNECT"
             ),
             (

@@ -127,14 +127,14 @@ enum TimeoutStep: Equatable {
         case .name:
             "the name of \(host) was not resolved in time: do the name servers answer?"
         case .connecting:
-            "no connection to \(host) in time (connect_timeout):"
+            "no connection to \(host) in time:"
                 + " nothing answers the request for a connection (TCP SYN):"
                 + " the machine is off, or a firewall drops it"
         case .proxy:
-            "no connection to \(host) in time (connect_timeout):"
+            "no connection to \(host) in time:"
                 + " the proxy accepted the connection and did not answer CONNECT"
         case .handshake(let handshake):
-            "no TLS with \(host) in time (connect_timeout): the connection was made,"
+            "no TLS with \(host) in time: the connection was made,"
                 + " \(TimeoutStep.words(handshake))"
         case .sending(let acknowledged, let size, let obstacle):
             "no answer from \(host) in time (request_timeout):"

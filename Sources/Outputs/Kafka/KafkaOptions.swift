@@ -77,7 +77,7 @@ package struct KafkaOptions: Sendable, Equatable {
         ("delivery.report.only.error", "the agent must know what is stored"),
         ("compression.type", "use compression"), ("compression.codec", "use compression"),
         ("message.timeout.ms", "use request_timeout"), ("delivery.timeout.ms", "use request_timeout"),
-        ("socket.connection.setup.timeout.ms", "use connect_timeout"),
+        ("socket.connection.setup.timeout.ms", "use request_timeout"),
         ("security.protocol", "it follows from kafka.tls and user"),
         ("sasl.", "use user, password and kafka.mechanism, or oauth2; there are no other ways"),
         ("enable.ssl.certificate.verification", "certificates are always verified"),

@@ -82,7 +82,7 @@ extension NATSClient {
         link.openingTimer = nil
         fail(
             link, .timeout,
-            "\(link.address.host) accepted the connection but did not answer in time (connect_timeout):"
+            "\(link.address.host) accepted the connection but did not answer in time:"
                 + (link.phase == .greeting
                     ? " is it a NATS server, does it want tls_first?" : " does it hang?"))
     }

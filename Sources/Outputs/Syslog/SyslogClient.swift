@@ -209,7 +209,7 @@ actor SyslogClient: LoopActor {
     private func handshakeIsLate() {
         guard case .handshaking(let stream, _) = phase else { return }
         let message =
-            "\(address.host) accepted the connection but not TLS in time (connect_timeout):"
+            "\(address.host) accepted the connection but not TLS in time:"
             + " does it speak TLS?"
         fail(stream, .retry(Failure(kind: .timeout, message: message)))
     }
