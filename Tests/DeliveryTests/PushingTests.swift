@@ -78,7 +78,7 @@ struct PushingTests {
     @Test("a push ends at an obstacle, but one probe may find out whether the receiver was repaired")
     func obstacles() {
         var pushing = Pushing()
-        #expect(!pushing.ends(at: .paused, probes: 0), "there is none")
+        #expect(!pushing.ends(at: .paused, probes: 0), "no push is on")
         pushing.begin(push(events: 1))
         #expect(pushing.ends(at: .paused, probes: 0) && pushing.ends(at: .retryAfter, probes: 1))
         for obstacle in [DestinationStateName.held, .breakerOpen, .waitingForRetry] {

@@ -9,7 +9,7 @@ import TextFormats
 /// From lines to the objects that are judged, without the judge.
 @Suite("What a line is before it is judged")
 struct LineSourceTests {
-    /// What became of each line of a block: the object's bytes, or why there is none.
+    /// Reads a block: the objects that its lines became, and the counts.
     private func read(
         _ lines: String, path: String = "", _ change: (inout AppOptions) throws -> Void = { _ in }
     ) rethrows -> (objects: [String], counts: EventCounts) {

@@ -2,8 +2,8 @@
 enum WebServerFormats {
     // MARK: nginx
 
-    /// Whether a line begins a record, with a date. What PHP writes to its stderr stands in the message as it
-    /// is, with its stack trace.
+    /// Whether a line begins a record: it has a date. Other lines belong to the record before: nginx copies
+    /// what PHP writes to stderr into its message, stack trace included.
     static func nginxErrorBegins(_ line: Bytes) -> Bool {
         line.count > 19 && line[0] &- 0x30 < 10 && line[4] == UInt8(ascii: "/")
             && line[7] == UInt8(ascii: "/")
