@@ -495,7 +495,8 @@ private func elasticsearchIndexMistake(_ index: String) -> String? {
 extension [String] {
     /// Index of the first element that is beyond, in a sorted array; its end if none is.
     fileprivate func partitioningIndex(_ isBeyond: (String) -> Bool) -> Int {
-        var (low, high) = (0, count)
+        var low = 0
+        var high = count
         while low < high {
             let middle = (low + high) / 2
             if isBeyond(self[middle]) {
