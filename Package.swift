@@ -22,12 +22,6 @@ let computing: Set = [
     "Schemas", "Spool", "TestKit", "TextFormats", "TimeZones",
 ]
 
-/// Modules with a page beside their sources that says why they are as they are.
-let designed: Set = [
-    "Configuration", "Containers", "Control", "Delivery", "Events", "Frames", "Intake", "Journal", "Outputs",
-    "Spool",
-]
-
 /// What a module of the agent is built with.
 func settings(of module: String) -> [SwiftSetting] {
     let quick = SwiftSetting.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))
@@ -51,9 +45,10 @@ func shim(
 }
 
 /// A module of the agent. Modules stand in the order of the data's way: each imports only modules above it.
+/// DESIGN.md beside the sources says why they are as they are.
 func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(
-        name: name, dependencies: dependencies, exclude: designed.contains(name) ? ["DESIGN.md"] : [],
+        name: name, dependencies: dependencies, exclude: ["DESIGN.md"],
         swiftSettings: settings(of: name))
 }
 
@@ -226,7 +221,7 @@ let package = Package(
                 "Containers", "Control",
                 "Digests", "EventLoops", "Model", "Outputs", "Receiver", "Spool",
             ],
-            swiftSettings: strict),
+            exclude: ["DESIGN.md"], swiftSettings: strict),
         .testTarget(
             name: "CommandTests",
             dependencies: [
