@@ -69,7 +69,7 @@ struct AgreementTests {
             guard verdict.kind == .accepted, let output else { continue }
             // The line is one line of JSON again, whatever was changed.
             #expect(output.last == 0x0A && failure(Array(output.dropLast())) == nil)
-            guard reading.pass.draft.edits.isEmpty, !reading.pass.lines.scanner.hasLineBreaks else {
+            guard reading.pass.output.draft.edits.isEmpty, !reading.pass.lines.scanner.hasLineBreaks else {
                 continue
             }
             compared += 1
@@ -77,7 +77,7 @@ struct AgreementTests {
             let open = try #require(trimmed.firstIndex(of: UInt8(ascii: "{")))
             let close = try #require(trimmed.lastIndex(of: UInt8(ascii: "}")))
             var expected = trimmed[open..<close]
-            if !reading.pass.draft.front.isEmpty {
+            if !reading.pass.output.draft.front.isEmpty {
                 while expected.last == 0x20 || expected.last == 0x09 { expected.removeLast() }
             }
             guard output.starts(with: expected) else {

@@ -43,10 +43,12 @@ struct AddedMembers {
     var observedAt: [UInt8] = []
     /// Path of the file, as JSON text.
     var filePath: [UInt8] = []
-    /// Events from `deviceFrom` up to, but not including, `deviceUntil` have this device; others have another
-    /// offset of the time zone.
-    var deviceFrom = Timestamp(nanoseconds: .min)
-    var deviceUntil = Timestamp(nanoseconds: .max)
+}
+
+/// What the lines of a source get: the pass and its features fill it when the source begins.
+struct SourceAdditions {
+    var ofEvents = AddedMembers()
+    var ofRecords = AddedMembers()
 }
 
 /// Additions that are the same for the events of a block, as the bytes that go before an event's closing
@@ -153,8 +155,8 @@ struct Tail: ~Copyable {
     }
 }
 
-/// The tails of a source's events and records, and what they were made of: rendered once a block, and again
-/// only for an event at whose time the zone's offset differs.
+/// The tails of a source's events and records, and what they were made of. They are made once a block; the
+/// session and the device of an event are exchanged later, by the features that know them.
 struct AddedTails: ~Copyable {
     /// Additions to events.
     private(set) var ofEvents = Tail()
@@ -164,44 +166,17 @@ struct AddedTails: ~Copyable {
     /// The values that `ofEvents` was made of.
     private var added = AddedMembers()
 
-    /// Whether the block's events get a country: then no address is looked up.
-    var hasCountry: Bool { !added.country.isEmpty }
-
-    /// Renders the additions for a source. The country override counts more than the app's country.
-    ///
-    /// - Parameter file: the path that records get as a member; empty for none.
-    mutating func begin(_ state: AppState, _ options: EventOptions, file: String, at now: Timestamp) {
-        added.app = state.quotedName
-        let country = options.countryOverride ?? state.settings.country
-        added.country = country.map { [$0.first, $0.second] } ?? []
-        added.observedAt = Array(now.description.utf8)
-        added.sessionID = []
-        renderDevice(of: state, at: now)
+    /// Makes the tails of a source.
+    mutating func begin(_ additions: SourceAdditions) {
+        added = additions.ofEvents
         ofEvents.set(added)
-        var ofRecord = added
-        ofRecord.device = options.hostName.map { JSONText.quoted($0) } ?? []
-        ofRecord.filePath = state.members.filePathSlot == nil || file.isEmpty ? [] : JSONText.quoted(file)
-        ofRecords.set(ofRecord)
+        ofRecords.set(additions.ofRecords)
     }
 
-    /// Whether the device that was rendered is right for events of this time.
-    @inline(__always)
-    func fits(_ time: Timestamp) -> Bool { time >= added.deviceFrom && time < added.deviceUntil }
-
-    /// Renders the device again, for events of a time at which the zone's offset differs.
-    @inline(never)
-    mutating func updateDevice(of state: AppState?, at time: Timestamp) {
-        guard let state else { return }
-        renderDevice(of: state, at: time)
+    /// Gives the events another device.
+    mutating func use(device: [UInt8]) {
+        added.device = device
         ofEvents.set(added)
-    }
-
-    /// Sets the device in `added`, with the times between which it is right.
-    private mutating func renderDevice(of state: AppState, at time: Timestamp) {
-        let rendered = state.device(at: time)
-        added.device = rendered.text
-        added.deviceFrom = rendered.from
-        added.deviceUntil = rendered.until
     }
 
     /// Gives the events a session's id; an empty one leaves the member out. Ids are mostly equally long, so

@@ -62,12 +62,10 @@ struct BlockContext {
     }
 }
 
-/// What the pass uses for every line, and what none of its parts owns.
+/// Readers and writers of times, which the judges of events and of records share.
 struct Tools: ~Copyable {
     /// Reader of RFC 3339 texts; remembers the last date.
     var times = TimestampReader()
     /// Writer of RFC 3339 texts; remembers the last second.
     var timeWriter = TimestampWriter()
-    /// Maker of ids, of events and of sessions.
-    var ids = EventIDs()
 }

@@ -10,15 +10,15 @@ enum EventType {
 /// The verdict on a line that was scanned: event or record, name, priority, time.
 ///
 /// The order of the steps matters. Pushes to the data layer leave first: they are not events. Then come name,
-/// priority and time, because an expired event counts by its priority. Limits come before sessions and
-/// additions, so that a refused event starts no session.
+/// priority and time, because an expired event counts by its priority. Then the features are asked, in the
+/// order that `EventFeature` lists.
 extension EventPass {
     /// Judges the object that the scanner has just read.
     ///
     /// - Parameter next: the offset after the line, for the verdict.
     @inline(__always)
     mutating func judge(_ next: Int) -> Verdict {
-        draft.reset()
+        output.draft.reset()
         guard block.mayBeEvents else { return judgeRecord(next) }
 
         let type = lines.type
@@ -27,8 +27,8 @@ extension EventPass {
         guard lines.hasUsableName || type == .startSession || type == .crash else {
             return judgeRecord(next)
         }
-        draft.isRecord = false
-        draft.otherIDName = nil
+        output.draft.isRecord = false
+        output.draft.otherIDName = nil
         if !lines.scanner.replaced.isEmpty {
             removeReplaced()
         }
@@ -38,7 +38,7 @@ extension EventPass {
         case .name(let found): name = found
         case .beyond(let excess): return beyond(excess, next)
         }
-        draft.name = name
+        output.draft.name = name
         let priority = priority(name, type)
         let time = lines.scanner.has(.timestamp) ? eventTime() : timeElsewhere()
         if time < block.oldest {
@@ -51,76 +51,29 @@ extension EventPass {
                 detail: "the event's time is further ahead than max_time_ahead")
             return verdict(.quarantined, next)
         }
-        if address.isWanted {
-            findAddress()
-        }
-        if limiter.mayChange(lines.scanner) || address.removesProperty, let excess = fitProperties() {
-            return beyond(excess, next)
-        }
-        if let excess = limiter.admit(name, type, &counts) { return beyond(excess, next) }
+        let line = JudgedLine(name: name, type: type, time: time, isRecord: false)
+        if let excess = features.check(line, lines.scanner, &output, &counts) { return beyond(excess, next) }
 
-        draft.wanted = .usual
+        output.draft.wanted = .usual
         if lines.scanner.present & Additions.members != 0 {
-            ownMembers()
+            ownMembers(line)
         }
-        if address.isWanted {
-            lookUpCountry()
-        }
-        if !tails.fits(time) {
-            tails.updateDevice(of: block.state, at: time)
-        }
-        var startsSession = false
-        if sessions.isOn, draft.wanted.contains(.sessionID) || type == .startSession,
-            !sessions.goesOn(time, type, lines.scanner)
-        {
-            startsSession = resolveSession(time, type)
-        }
+        let startsSession = features.complete(line, lines.scanner, &output, &counts)
         return Verdict(
             kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
     }
+
     /// An event's name, or why it has none.
     private enum FoundName {
         case name(UnsafeBufferPointer<UInt8>)
         case beyond(Excess)
     }
 
-    /// The verdict on an event that passes a limit which does not let it through.
+    /// The verdict on a line that passes a limit which does not let it through.
     @inline(never)
-    private mutating func beyond(_ excess: Excess, _ next: Int) -> Verdict {
+    mutating func beyond(_ excess: Excess, _ next: Int) -> Verdict {
         problem = excess.problem
         return verdict(excess.isRefused ? .refused : .quarantined, next)
-    }
-
-    /// Applies the limits of properties, and takes the address out of them.
-    @inline(never)
-    private mutating func fitProperties() -> Excess? {
-        let mayLog = lines.withholding.texts == .none
-        switch limiter.fit(
-            lines.scanner, removesAddress: address.isRemoved, mayLog: mayLog, &counts)
-        {
-        case .unchanged: break
-        case .changed(let object):
-            let member = lines.scanner.member(.properties)
-            draft.replace(member.value..<member.end, with: object)
-        case .beyond(let excess): return excess
-        }
-        return nil
-    }
-
-    /// Finds the event's session and puts its id into the tail. Returns true if the session's start must be
-    /// written first.
-    @inline(never)
-    private mutating func resolveSession(_ time: Timestamp, _ type: EventType) -> Bool {
-        // `null` normally means "outside of any session", which the start of a session cannot be: there it
-        // counts as missing.
-        if type == .startSession, lines.scanner.has(.sessionID),
-            lines.isNull(lines.scanner.member(.sessionID))
-        {
-            draft.wanted.insert(.sessionID)
-        }
-        return sessions.resolve(
-            time, type, lines.scanner, hasOwnID: !draft.wanted.contains(.sessionID), &tools.ids, &counts,
-            &tails)
     }
 
     /// The event's name as UTF-8 text, valid until the next line; or the limit that does not let it
@@ -132,28 +85,21 @@ extension EventPass {
             if base[member.value] == .quote, member.end - member.value > 2 {
                 let raw = UnsafeBufferPointer(
                     start: base + member.value + 1, count: member.end - member.value - 2)
-                if !member.isEscaped, limiter.fits(raw) { return .name(raw) }
-                return unusualName(raw, member)
+                switch features.fit(name: raw, of: member, &output.draft, &counts) {
+                case .kept(let count):
+                    let text = UnsafeBufferPointer(start: raw.baseAddress, count: count)
+                    return .name(member.isEscaped ? decodedName(text) : text)
+                case .beyond(let excess): return .beyond(excess)
+                }
             }
         }
         return .name(missingName(type))
     }
 
-    /// A name with escapes, or one that may be too long: its length in bytes passes the limit, which counts
-    /// UTF-16 code units.
+    /// The text of a name with escapes.
     @inline(never)
-    private mutating func unusualName(_ raw: UnsafeBufferPointer<UInt8>, _ member: Member) -> FoundName {
-        var text = raw
-        if let kept = limiter.cutLength(ofName: raw) {
-            let limit = limiter.limits.nameLength
-            if let excess = LimitKeeper.pass(.nameLength, limit, &counts) { return .beyond(excess) }
-            if limit.consequence == .cut {
-                limiter.noteCut(.nameLength, nil, mayLog: false, &counts)
-                draft.cut(member.value + 1 + kept..<member.end - 1)
-                text = UnsafeBufferPointer(rebasing: raw[0..<kept])
-            }
-        }
-        return .name(member.isEscaped ? draft.keptName(JSONString.decoded(text)[...]) : text)
+    private mutating func decodedName(_ text: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        output.draft.keptName(JSONString.decoded(text)[...])
     }
 
     /// The name of an event without a usable one, whose type gives the name: `start_session` or `crash`. The
@@ -164,8 +110,8 @@ extension EventPass {
         if lines.scanner.has(.name) {
             takeOut(lines.scanner.member(.name))
         }
-        draft.addFront("name") { $0 += [.quote] + name + [.quote] }
-        return draft.keptName(name[...])
+        output.draft.addFront("name") { $0 += [.quote] + name + [.quote] }
+        return output.draft.keptName(name[...])
     }
 
     // MARK: What an event says of itself
@@ -188,7 +134,7 @@ extension EventPass {
         if priority == .normal, !block.mayBeCritical, block.mayBeEvents, lines.scanner.has(.priority),
             lines.isText(member, "critical")
         {
-            draft.replace(member.text, with: Array("normal".utf8))
+            output.draft.replace(member.text, with: Array("normal".utf8))
         }
         return priority
     }
@@ -205,7 +151,7 @@ extension EventPass {
             own = .critical
         } else if lines.isText(member, "normal") {
             own = .normal
-        } else if !draft.isRecord, base[member.value] != UInt8(ascii: "n") {
+        } else if !output.draft.isRecord, base[member.value] != UInt8(ascii: "n") {
             // An unknown word is ignored, so that a rule can decide. In a record `priority` is data and may
             // be anything.
             counts[.unknownPriority] += 1
@@ -255,7 +201,7 @@ extension EventPass {
         if let time = TimestampText.parseNumber(text) {
             // A receiver has to guess a number's unit, and guesses wrong: ClickHouse reads milliseconds as
             // the year 9999.
-            draft.replace(
+            output.draft.replace(
                 member.value..<member.end, with: [.quote] + tools.timeWriter.text(of: time) + [.quote])
             return time
         }
@@ -268,66 +214,23 @@ extension EventPass {
     /// Checks members that the agent would otherwise add: usable ones stay and are not added, the others are
     /// taken out.
     @inline(never)
-    mutating func ownMembers() {
-        if lines.scanner.has(.id), !keepIf(isIdentifier(lines.scanner.member(.id)), .id, .id) {
-            counts[.unusableID] += 1
+    mutating func ownMembers(_ line: JudgedLine) {
+        if lines.scanner.has(.id) {
+            let member = lines.scanner.member(.id)
+            if !output.draft.keep(member, as: .id, if: member.isIdentifier(in: base), base) {
+                counts[.unusableID] += 1
+            }
         }
-        if lines.scanner.has(.sessionID) {
-            ownSession(lines.scanner.member(.sessionID))
-        }
-        if lines.scanner.has(.device), !lines.isNull(lines.scanner.member(.device)) {
-            draft.wanted.remove(.device)
-        } else if lines.scanner.has(.device) {
-            takeOut(lines.scanner.member(.device))
-        }
-        if lines.scanner.has(.observedAt),
-            !keepIf(isTime(lines.scanner.member(.observedAt)), .observedAt, .observedAt)
-        {
-            counts[.unreadableTime] += 1
+        if lines.scanner.has(.observedAt) {
+            let member = lines.scanner.member(.observedAt)
+            if !output.draft.keep(member, as: .observedAt, if: isTime(member), base) {
+                counts[.unreadableTime] += 1
+            }
         }
         if lines.scanner.has(.app) {
             ownApp(lines.scanner.member(.app))
         }
-        if lines.scanner.has(.country) {
-            ownCountry(lines.scanner.member(.country))
-        }
-    }
-
-    /// Keeps a usable session id. `null` says that the event belongs to no session: the member is removed,
-    /// and no session is added.
-    @inline(__always)
-    private mutating func ownSession(_ member: Member) {
-        if lines.isNull(member) {
-            draft.wanted.remove(.sessionID)
-            takeOut(member)
-        } else if !keepIf(isIdentifier(member), .sessionID, .sessionID) {
-            counts[.unusableID] += 1
-        }
-    }
-
-    /// Keeps a usable member instead of adding it; takes out any other.
-    ///
-    /// - Returns: false if the member had an unusable value, so that the caller counts it. (A key path to the
-    ///   counter as a parameter would be built for each event.)
-    @inline(__always)
-    private mutating func keepIf(_ isRight: Bool, _ name: MemberName, _ addition: Additions) -> Bool {
-        if isRight {
-            draft.wanted.remove(addition)
-            return true
-        }
-        let member = lines.scanner.member(name)
-        let isEmpty = lines.isNull(member)
-        takeOut(member)
-        return isEmpty
-    }
-
-    /// Whether a value can be an id: a number, or a text that is not empty.
-    mutating func isIdentifier(_ member: Member) -> Bool {
-        switch base[member.value] {
-        case .quote: member.end - member.value > 2
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
-        default: false
-        }
+        features.keepOwn(line, lines.scanner, &output, &counts)
     }
 
     /// Whether a value is a time: RFC 3339, or a number of a known unit.
@@ -345,28 +248,10 @@ extension EventPass {
             member.end - member.value == state.quotedName.count
             && memcmp(base + member.value, state.quotedName, state.quotedName.count) == 0
         if isOwn {
-            draft.wanted.remove(.app)
+            output.draft.wanted.remove(.app)
         } else {
             if !lines.isNull(member) {
                 counts[.replacedApp] += 1
-            }
-            takeOut(member)
-        }
-    }
-
-    /// Keeps a country that ISO 3166-1 has, in capitals; takes out any other value.
-    private mutating func ownCountry(_ member: Member) {
-        let text = base + member.value + 1
-        if member.end - member.value == 4, base[member.value] == .quote,
-            let country = CountryCode(text[0], text[1])
-        {
-            draft.wanted.remove(.country)
-            if country.first != text[0] || country.second != text[1] {
-                draft.replace(member.text, with: [country.first, country.second])
-            }
-        } else {
-            if !lines.isNull(member) {
-                counts[.unknownCountry] += 1
             }
             takeOut(member)
         }
@@ -383,5 +268,5 @@ extension EventPass {
     }
 
     /// Takes a member out of the line.
-    mutating func takeOut(_ member: Member) { draft.remove(member, of: base) }
+    mutating func takeOut(_ member: Member) { output.draft.remove(member, of: base) }
 }

@@ -21,22 +21,19 @@ extension EventPass {
     /// quarantined for its time: times beyond `newest` are passed over in the search.
     @inline(never)
     mutating func judgeRecord(_ next: Int) -> Verdict {
-        draft.isRecord = true
-        draft.otherIDName = nil
+        output.draft.isRecord = true
+        output.draft.otherIDName = nil
         guard let state = block.state else { return verdict(.quarantined, next) }
         if state.settings.isJournal, lines.withholding.texts != .none, isWithheldEntry() {
             return judge(lines.withheld(next))
         }
         counts.records += 1
-        if !lines.scanner.replaced.isEmpty {
-            removeReplacedAddresses()
-        }
-        draft.wanted = [.app, .country, .device, .observedAt, .id, .filePath]
+        output.draft.wanted = [.app, .country, .device, .observedAt, .id, .filePath]
         if let slot = state.members.filePathSlot, lines.scanner.has(slot: slot) {
-            draft.wanted.remove(.filePath)
+            output.draft.wanted.remove(.filePath)
         }
         let name = recordName(state)
-        draft.name = name
+        output.draft.name = name
         let time = recordTime(state)
         let priority = judged(
             block.mayBeEvents && lines.scanner.has(.priority) ? ownPriority(.other) : nil, name)
@@ -47,25 +44,20 @@ extension EventPass {
         if state.members.addsSeverity, lines.scanner.present & state.members.severityBit == 0,
             let severity = severity(state)
         {
-            draft.addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
+            output.draft.addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
         }
         // The pod comes from the file's name. A record that says one itself keeps it.
         if !lines.wrapping.pod.isEmpty, !has("kubernetes") {
-            draft.addFront(member: lines.wrapping.pod)
+            output.draft.addFront(member: lines.wrapping.pod)
         }
-        if address.isWanted {
-            findAddress()
-            if address.removesProperty {
-                removeAddressProperty()
-            }
-        }
+        let line = JudgedLine(name: name, type: .other, time: time, isRecord: true)
+        if let excess = features.check(line, lines.scanner, &output, &counts) { return beyond(excess, next) }
         if lines.scanner.present & Additions.ofRecords != 0 {
-            ownMembersOfRecord()
+            ownMembersOfRecord(line)
         }
-        if address.isWanted {
-            lookUpCountry()
-        }
-        return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: false, next: next)
+        let startsSession = features.complete(line, lines.scanner, &output, &counts)
+        return Verdict(
+            kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
     }
 
     /// Whether the message of a journal's entry is a text that must not leave. Streams are distinguished by
@@ -100,28 +92,26 @@ extension EventPass {
 
     /// Keeps the record's members that have the names of additions; the additions give way. Only `app` is
     /// replaced if others than the app may have written the record.
-    private mutating func ownMembersOfRecord() {
-        for (name, addition) in EventPass.givingWay where lines.scanner.has(name) {
-            if lines.isNull(lines.scanner.member(name)) {
-                takeOut(lines.scanner.member(name))
-            } else if name == .id {
-                draft.otherIDName = has("record_id") ? .spoolshipID : .recordID
+    private mutating func ownMembersOfRecord(_ line: JudgedLine) {
+        if lines.scanner.has(.id) {
+            if lines.isNull(lines.scanner.member(.id)) {
+                takeOut(lines.scanner.member(.id))
             } else {
-                draft.wanted.remove(addition)
+                output.draft.otherIDName = has("record_id") ? .spoolshipID : .recordID
             }
         }
+        if lines.scanner.has(.observedAt) {
+            let member = lines.scanner.member(.observedAt)
+            _ = output.draft.keep(member, as: .observedAt, if: !lines.isNull(member), base)
+        }
+        features.keepOwn(line, lines.scanner, &output, &counts)
         guard lines.scanner.has(.app) else { return }
         if block.isShared || lines.isNull(lines.scanner.member(.app)) {
             ownApp(lines.scanner.member(.app))
         } else {
-            draft.wanted.remove(.app)
+            output.draft.wanted.remove(.app)
         }
     }
-
-    /// Members of a record before which an addition gives way.
-    private static let givingWay: [(MemberName, Additions)] = [
-        (.id, .id), (.country, .country), (.hostName, .device), (.observedAt, .observedAt),
-    ]
 
     // MARK: The name
 
@@ -139,10 +129,10 @@ extension EventPass {
             if lines.scanner.has(.name) {
                 takeOut(member)
             }
-            draft.addFront(member: state.members.defaultName)
+            output.draft.addFront(member: state.members.defaultName)
         }
         // Without `"name":` and its quotes.
-        return draft.keptName(state.members.defaultName[8..<state.members.defaultName.count - 1])
+        return output.draft.keptName(state.members.defaultName[8..<state.members.defaultName.count - 1])
     }
 
     /// The name from the listed members; nil if none of them holds a usable one.
@@ -153,7 +143,7 @@ extension EventPass {
             else { continue }
             addName(value)
             let text = UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2)
-            return text.contains(.backslash) ? draft.keptName(JSONString.decoded(text)[...]) : text
+            return text.contains(.backslash) ? output.draft.keptName(JSONString.decoded(text)[...]) : text
         }
         return nil
     }
@@ -165,7 +155,7 @@ extension EventPass {
             takeOut(lines.scanner.member(.name))
         }
         let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
-        draft.addFront("name") { $0 += text }
+        output.draft.addFront("name") { $0 += text }
     }
 
     // MARK: The time
@@ -198,7 +188,7 @@ extension EventPass {
             addTimestamp(time)
         } else if !isUsual, place.lowerBound == timestamp.value {
             // The same time in the form that every receiver reads.
-            draft.replace(place, with: [.quote] + tools.timeWriter.text(of: time) + [.quote])
+            output.draft.replace(place, with: [.quote] + tools.timeWriter.text(of: time) + [.quote])
         }
         return time
     }
@@ -206,7 +196,7 @@ extension EventPass {
     /// Adds `timestamp` with a time that was found in another member or in a wrapper.
     private mutating func addTimestamp(_ time: Timestamp) {
         let text = tools.timeWriter.text(of: time)
-        draft.addFront("timestamp") { $0 += [.quote] + text + [.quote] }
+        output.draft.addFront("timestamp") { $0 += [.quote] + text + [.quote] }
     }
 
     /// The time of an event that has no `timestamp`: from the members that may hold a record's time,
@@ -371,58 +361,5 @@ extension EventPass {
     /// The value of a member of the object at these offsets.
     private mutating func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {
         RawWalk.find(name, in: base, from: object.lowerBound, to: object.upperBound)?.value
-    }
-
-    // MARK: The address
-
-    /// Finds the address and, if it must not be sent, removes its member. An address among the properties is
-    /// removed by the callers.
-    @inline(never)
-    mutating func findAddress() {
-        if let member = address.find(lines.scanner) {
-            takeOut(member)
-        }
-    }
-
-    /// Adds the country of the address, if neither the event nor the settings say a country.
-    @inline(never)
-    mutating func lookUpCountry() {
-        guard draft.wanted.contains(.country), !tails.hasCountry, let found = address.country(lines.scanner)
-        else { return }
-        switch found {
-        case .unknown: counts[.unknownAddress] += 1
-        case .known(let country):
-            draft.addFront("country") { $0 += [.quote, country.first, country.second, .quote] }
-        }
-    }
-
-    /// Takes out addresses that a later member of the same name replaces: otherwise an address would leave
-    /// although the settings remove it. The other repeated members of a record are data and stay.
-    private mutating func removeReplacedAddresses() {
-        guard address.isRemoved else { return }
-        for member in lines.scanner.replaced
-        where member.key >= 0 && AddressFinder.isAddress(member.key + 1..<keyEnd(member), lines.scanner) {
-            takeOut(member)
-        }
-    }
-
-    /// The offset of the closing quote of a member's name.
-    private func keyEnd(_ member: Member) -> Int {
-        var end = member.key + 1
-        while base[end] != .quote { end += base[end] == .backslash ? 2 : 1 }
-        return end
-    }
-
-    /// Takes all properties with the address's name out.
-    private mutating func removeAddressProperty() {
-        let properties = lines.scanner.member(.properties)
-        var walk = RawWalk(base, from: properties.value, to: properties.end)
-        while let found = walk.next() {
-            guard AddressFinder.isAddress(found.name, lines.scanner) else { continue }
-            takeOut(
-                Member(
-                    key: found.name.lowerBound - 1, value: found.value.lowerBound, end: found.value.upperBound
-                ))
-        }
     }
 }

@@ -16,9 +16,11 @@
 // - `LineSource`: from a line to the object that is judged. `+Text` and `+Wrapped` for lines that are not
 //   JSON as they are; `Withholding` for those that must not leave.
 // - `BlockContext`: what holds for all lines of a source.
-// - `LineDraft`: how a line will be written; cleared for each. `AddedTails`: what the lines get.
-// - `LimitKeeper`, `SessionFinder`, `AddressFinder`: limits, sessions and countries; the judges ask them.
-// - `PassMemory`, and `Sessions` in the finder: what is durable together with the events.
+// - `LineOutput`: the line that is written. `LineDraft`, cleared for each line, is how it is changed;
+//   `AddedTails` is what all lines of a source get.
+// - `EventFeatures` (Features): limits, country, device and sessions. The judges know only their protocol,
+//   `EventFeature`.
+// - `PassMemory`, and `Sessions` in the sessions' feature: what is durable together with the events.
 // - `JSONScanner` (Scanning): validates a line and finds the members that matter, sixteen bytes at a time.
 // - `RawWalk` (Scanning): walks over the members of text that was validated before; used by rules, too.
 // - `DistinctNames`, `EventIDs`, `AppState`: what is remembered of apps.
@@ -69,24 +71,18 @@ public struct EventPass: ~Copyable {
     // The source whose lines are read.
     /// Facts that hold for all lines of the block: their app, file and time.
     var block = BlockContext()
-    /// Limits of its app.
-    var limiter = LimitKeeper()
-    /// Its sessions, and those of all other producers.
-    var sessions = SessionFinder()
-    /// Members that are added to each of its lines.
-    var tails = AddedTails()
+    /// Limits, sessions, device and country of its events.
+    var features = EventFeatures()
 
     // The line that was read last.
     /// The scanned bytes of the last line.
     var lines: LineSource
-    /// The changes with which the last line will be written.
-    var draft = LineDraft()
-    /// Finds the address in the last line.
-    var address = AddressFinder()
+    /// How the last line will be written.
+    var output = LineOutput()
 
     /// The settings of each app, and the names that it uses.
     private var memory = PassMemory()
-    /// Readers and writers of times, and the maker of ids.
+    /// Readers and writers of times.
     var tools = Tools()
 
     /// - Parameter isOfOneApp: whether all lines are of one app. Then the scanner keeps one row of property
@@ -105,8 +101,7 @@ public struct EventPass: ~Copyable {
         self.options = options
         memory.configure(options)
         lines.scanner.watch(memory.watched)
-        lines.scanner.addressName = Array(options.addressMember.utf8)
-        address.configure(options)
+        features.configure(options, &lines.scanner)
         lines.wrapping.readsTextMembers = reads(["message", "stream"].map { Array($0.utf8) })
         lines.wrapping.readingFormats = [:]
     }
@@ -137,12 +132,12 @@ public struct EventPass: ~Copyable {
     /// - Parameter lookup: gets the text of an address of either IP version, or any other text of at most 64
     ///   bytes that an app has written in its place. Returns nil for an address that is not known.
     public mutating func useCountries(_ lookup: ((_ address: String) -> CountryCode?)?) {
-        address.lookup = lookup
+        features.useCountries(lookup)
     }
 
-    /// Whether any of these members is looked for by some app's settings, or is the address.
+    /// Whether any of these members is looked for by some app's settings or by a feature.
     private func reads(_ names: [[UInt8]]) -> Bool {
-        names.contains { memory.watched.slot(of: $0) != nil || options.addressMember.utf8.elementsEqual($0) }
+        names.contains { memory.watched.slot(of: $0) != nil || features.reads($0) }
     }
 
     /// Whether records of a format have to be scanned, because they may have a member that is looked for.
@@ -195,7 +190,7 @@ public struct EventPass: ~Copyable {
     ) -> Bool {
         guard options.session.mode == .manual else { return false }
         begin(source, at: now, isSynchronised: isSynchronised, using: &random)
-        return sessions.beginByCommand(&tools.ids, &counts, &tails)
+        return features.startSession(&output, &counts)
     }
 
     // MARK: Memory
@@ -209,12 +204,12 @@ public struct EventPass: ~Copyable {
         hides: (String) -> (sessions: Bool, names: Bool) = { _ in (false, false) }
     ) -> [String: [UInt8]?] {
         let names = memory.takeNames { hides($0).names }
-        return names.merging(sessions.changes { hides($0).sessions }) { _, new in new }
+        return names.merging(features.changes { hides($0).sessions }) { _, new in new }
     }
 
     /// Forgets sessions whose id or process is found. Call it between two calls of `begin`: the block keeps
     /// places.
-    public mutating func forgetSessions(_ isFound: ([UInt8]) -> Bool) { sessions.forget(isFound) }
+    public mutating func forgetSessions(_ isFound: ([UInt8]) -> Bool) { features.forget(isFound) }
 
     /// Number of different event names of each app in the UTC day in which the app was last read.
     public var nameCounts: [String: NameCount] { memory.nameCounts }
@@ -230,7 +225,7 @@ public struct EventPass: ~Copyable {
                 let app = memory.state(of: String(key.dropFirst(6)), options, using: &random)
                 app.names.pointee.restore(bytes)
             case "session" where parts.count > 1:
-                sessions.restore(key, app: String(parts[1]), bytes)
+                features.restore(key, app: String(parts[1]), bytes)
             default: break
             }
         }
@@ -255,18 +250,32 @@ public struct EventPass: ~Copyable {
         isSynchronised: Bool, using random: inout some RandomNumberGenerator
     ) {
         let state = source.state
-        tools.ids.begin(at: now, using: &random)
+        output.ids.begin(at: now, using: &random)
         memory.use(
             state, options, lines.withholding.paths,
             day: now.nanoseconds.floored(by: TimestampReader.day).quotient)
         block = BlockContext(source, at: now, maxAge: options.maxAge, isSynchronised: isSynchronised)
         let readsParsed = state.settings.textFormat.map { readsMembers(of: $0) } ?? true
         lines.begin(state, producer: producer, path: path, readsParsed: readsParsed, at: now)
-        limiter.begin(state, keepsTexts: lines.withholding.isSearched, at: now)
-        limiter.configure(&lines.scanner)
-        sessions.begin(state, options.session, producer: producer, wasClosed: wasClosed, at: now)
-        let file = path.utf8.first == UInt8(ascii: "/") ? path : ""
-        tails.begin(state, options, file: file, at: now)
+        let start = SourceStart(
+            state: state, producer: producer, wasClosed: wasClosed, now: now,
+            isSearched: lines.withholding.isSearched, hidesTexts: lines.withholding.texts != .none)
+        var added = additions(state, path: path, at: now)
+        features.begin(start, &lines.scanner, &added)
+        output.tails.begin(added)
+    }
+
+    /// What all lines of a source get, whatever the features add. Records get the path of their file, if it
+    /// has one and the settings say so.
+    private func additions(_ state: AppState, path: String, at now: Timestamp) -> SourceAdditions {
+        var added = SourceAdditions()
+        added.ofEvents.app = state.quotedName
+        added.ofEvents.observedAt = Array(now.description.utf8)
+        added.ofRecords = added.ofEvents
+        if state.members.filePathSlot != nil, path.utf8.first == UInt8(ascii: "/") {
+            added.ofRecords.filePath = JSONText.quoted(path)
+        }
+        return added
     }
 
     /// Reads the line that begins at `start`.
@@ -320,10 +329,10 @@ public struct EventPass: ~Copyable {
     // MARK: The line that was read last
 
     /// The name of the last event or record, if its verdict was `accepted`; valid until the next `read`.
-    public var name: UnsafeBufferPointer<UInt8> { draft.name }
+    public var name: UnsafeBufferPointer<UInt8> { output.draft.name }
 
     /// Whether the last line was judged as a record. If so, members with our names are its data.
-    public var isRecord: Bool { draft.isRecord }
+    public var isRecord: Bool { output.draft.isRecord }
 
     /// Memory that the scanner's offsets refer to.
     @inline(__always) var base: UnsafePointer<UInt8> { lines.scanner.base }
@@ -342,7 +351,9 @@ public struct EventPass: ~Copyable {
     /// is data, which may repeat, so it is never returned.
     public var ownID: UnsafeBufferPointer<UInt8>? {
         mutating get {
-            guard !draft.isRecord, !draft.wanted.contains(.id), lines.scanner.has(.id) else { return nil }
+            guard !output.draft.isRecord, !output.draft.wanted.contains(.id), lines.scanner.has(.id) else {
+                return nil
+            }
             let member = lines.scanner.member(.id)
             return UnsafeBufferPointer(start: base + member.value, count: member.end - member.value)
         }
@@ -352,32 +363,7 @@ public struct EventPass: ~Copyable {
     ///
     /// It is at most `maxAddition` bytes longer than what was read. Two cases are fast: without edits the
     /// object is one copy, and if all usual members are added the additions are one copy.
-    public mutating func write(into buffer: inout LineBuffer) {
-        let length = lines.scanner.close - lines.scanner.open
-        buffer.reserve(
-            length + draft.added + tails.ofEvents.count + tails.ofRecords.count + Tail.idLength + 64)
-        let line = draft.write(lines.scanner, to: buffer.cursor)
-        let out = tails.write(draft.wanted, isRecord: draft.isRecord, to: line)
-        buffer.wrote(to: writeEnd(out, draft.wanted, draft.otherIDName))
-    }
-
-    /// Writes the id, if one is wanted, the closing brace and the line feed.
-    @inline(__always)
-    private mutating func writeEnd(
-        _ start: UnsafeMutablePointer<UInt8>, _ wanted: Additions, _ otherIDName: Tail.OtherIDName?
-    ) -> UnsafeMutablePointer<UInt8> {
-        var out = start
-        if wanted.contains(.id) {
-            out = if let otherIDName { Tail.write(otherIDName, to: out) } else { Tail.writeIDName(to: out) }
-            tools.ids.write(to: out)
-            out += EventIDs.length
-            out[0] = .quote
-            out += 1
-        }
-        out[0] = .closeBrace
-        out[1] = .lineFeed
-        return out + 2
-    }
+    public mutating func write(into buffer: inout LineBuffer) { output.write(lines.scanner, into: &buffer) }
 
     /// Appends the `start_session` event of a session that has just begun. It belongs to the normal lane,
     /// before the event whose verdict said `startsSession`, or after `startSession` has returned true.
@@ -385,23 +371,15 @@ public struct EventPass: ~Copyable {
     /// The ledger counts it as one more event, read and accepted. Until it is written, the verdicts of the
     /// session's events go on saying `startsSession`.
     public mutating func writeSessionStart(into buffer: inout LineBuffer) {
-        let text =
-            "{\"type\":\"start_session\",\"name\":\"start_session\",\"timestamp\":\""
-            + "\(sessions.start)\""
-        var line = Array(text.utf8)
-        line.withUnsafeMutableBytes { buffer.append(UnsafeRawBufferPointer($0)) }
-        buffer.reserve(tails.ofEvents.count + Tail.idLength + 16)
-        let out = tails.write(.usual, isRecord: false, to: buffer.cursor)
-        buffer.wrote(to: writeEnd(out, .usual, nil))
-        sessions.announce()
+        features.writeSessionStart(&output, into: &buffer)
     }
 
     /// Most bytes by which the object of the present source can grow. The intake adds it to a line's length
     /// before it decides whether the line fits a chunk.
     public var maxAddition: Int {
-        // The session's id may be replaced by a longer one, and the time zone's offset by one with more
-        // digits, after the tail was measured.
-        max(tails.ofEvents.count + Sessions.maxIDLength, tails.ofRecords.count) + Tail.idLength + 64
+        // A feature may exchange what it has added after the tail was measured.
+        max(output.tails.ofEvents.count + EventFeatures.growth, output.tails.ofRecords.count)
+            + Tail.idLength + 56
             + max(block.state?.members.defaultName.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
             + lines.wrapping.pod.count
     }

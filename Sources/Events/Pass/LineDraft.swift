@@ -16,6 +16,8 @@ struct LineDraft: ~Copyable {
     var wanted: Additions = []
     /// Whether the line was judged as a record. If so, members with our names are its data.
     var isRecord = false
+    /// Whether the event's properties are written without those that have the address's name.
+    var losesAddressProperty = false
     /// Name of the agent's id if the record has an `id` of its own; nil: the agent's id is called `id`.
     var otherIDName: Tail.OtherIDName?
     /// The event's or record's name. Its bytes are in the line, in `nameText` or in the app's state.
@@ -44,6 +46,7 @@ struct LineDraft: ~Copyable {
         if !front.isEmpty {
             front.removeAll(keepingCapacity: true)
         }
+        losesAddressProperty = false
     }
 
     // MARK: Notes
@@ -57,6 +60,22 @@ struct LineDraft: ~Copyable {
             to += 1
         }
         edits.append(Edit(from: member.key, to: to))
+    }
+
+    /// Keeps a usable member instead of adding it; takes out any other.
+    ///
+    /// - Returns: false if the member had an unusable value, so that the caller counts it. `null` is not
+    ///   counted. (A key path to the counter as a parameter would be built for each event.)
+    @inline(__always)
+    mutating func keep(
+        _ member: Member, as addition: Additions, if isUsable: Bool, _ line: UnsafePointer<UInt8>
+    ) -> Bool {
+        if isUsable {
+            wanted.remove(addition)
+            return true
+        }
+        remove(member, of: line)
+        return member.isNull(in: line)
     }
 
     /// Takes out bytes of a text.

@@ -263,7 +263,7 @@ struct LineSource: ~Copyable {
             && memcmp(scanner.base + member.value + 1, text.utf8Start, text.utf8CodeUnitCount) == 0
     }
 
-    /// Whether a member is `null`, which counts as missing. In validated JSON no other value begins with `n`.
+    /// Whether a member is `null`, which counts as missing.
     @inline(__always)
-    mutating func isNull(_ member: Member) -> Bool { scanner.base[member.value] == UInt8(ascii: "n") }
+    mutating func isNull(_ member: Member) -> Bool { member.isNull(in: scanner.base) }
 }

@@ -32,4 +32,17 @@ struct Member {
 
     /// Text of a string value, without its quotes.
     @inline(__always) var text: Range<Int> { Range(uncheckedBounds: (value + 1, end - 1)) }
+
+    /// Whether the value is `null`, which counts as missing. In validated JSON nothing else begins with `n`.
+    @inline(__always)
+    func isNull(in line: UnsafePointer<UInt8>) -> Bool { line[value] == UInt8(ascii: "n") }
+
+    /// Whether the value can be an id: a number, or a text that is not empty.
+    func isIdentifier(in line: UnsafePointer<UInt8>) -> Bool {
+        switch line[value] {
+        case .quote: end - value > 2
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
+        default: false
+        }
+    }
 }

@@ -7,7 +7,9 @@ internal import Model
 ///
 /// It returns whether a session begins, and gives the session's id to the tail. `Sessions` decides and
 /// remembers; this type knows the source's lines, so that the usual event needs no look-up.
-struct SessionFinder: ~Copyable {
+struct SessionFinder: EventFeature, ~Copyable {
+    /// Settings that hold from the next `begin` on.
+    private var settings = SessionSettings()
     /// Sessions of all producers.
     private var sessions = Sessions()
     /// How sessions begin: not at all, automatically, or by command.
@@ -30,22 +32,23 @@ struct SessionFinder: ~Copyable {
     private var processText = LineBuffer(capacity: 128)
     private var processPlace = -1
 
-    /// Whether events get sessions at all.
-    @inline(__always) var isOn: Bool { mode != .off }
-    /// Key of the app whose lines are read.
-    var appKey: String { source.appKey }
+    /// The id in the tail may be replaced by a longer one.
+    static var growth: Int { Sessions.maxIDLength }
+
     /// Time at which the session whose start is to be written began.
     var start: Timestamp { Timestamp(nanoseconds: sessions.slot(startPlace).start) }
 
+    mutating func configure(_ options: EventOptions, _ scanner: inout JSONScanner) {
+        settings = options.session
+    }
+
     /// Prepares for the lines of a source. The tail has no session yet.
-    mutating func begin(
-        _ state: AppState, _ settings: SessionSettings, producer: [UInt8]?, wasClosed: Bool, at now: Timestamp
-    ) {
+    mutating func begin(_ start: SourceStart, _ scanner: inout JSONScanner, _ added: inout SourceAdditions) {
         mode = settings.mode
         timeout = settings.timeout.nanosecondsClamped
-        source.begin(state.name, mode == .automatic ? producer : nil)
-        source.isGone = producer == nil || wasClosed
-        source.now = now.nanoseconds
+        source.begin(start.state.name, mode == .automatic ? start.producer : nil)
+        source.isGone = start.producer == nil || start.wasClosed
+        source.now = start.now.nanoseconds
         serial = 0
         startPlace = -1
         forgetPlaces()
@@ -76,10 +79,44 @@ struct SessionFinder: ~Copyable {
 
     // MARK: The session of an event
 
+    /// Keeps a usable session id of an event. `null` says that the event belongs to no session: the member is
+    /// removed, and no session is added.
+    mutating func keepOwn(
+        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ counts: inout EventCounts
+    ) {
+        guard !line.isRecord, scanner.has(.sessionID) else { return }
+        let member = scanner.member(.sessionID)
+        if member.isNull(in: scanner.base) {
+            output.draft.wanted.remove(.sessionID)
+            output.draft.remove(member, of: scanner.base)
+        } else if !output.draft.keep(
+            member, as: .sessionID, if: member.isIdentifier(in: scanner.base), scanner.base)
+        {
+            counts[.unusableID] += 1
+        }
+    }
+
+    /// Puts the id of an event's session into the tail. Returns true if the session's start must be written
+    /// first.
+    @inline(__always)
+    mutating func complete(
+        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ counts: inout EventCounts
+    ) -> Bool {
+        guard !line.isRecord, mode != .off,
+            output.draft.wanted.contains(.sessionID) || line.type == .startSession,
+            !goesOn(line.time, line.type, scanner)
+        else { return false }
+        return resolve(line.time, line.type, scanner, &output, &counts)
+    }
+
     /// Whether an event continues the session whose id the tail holds. True for most events: then nothing is
     /// looked up.
     @inline(__always)
-    mutating func goesOn(_ time: Timestamp, _ type: EventType, _ scanner: borrowing JSONScanner) -> Bool {
+    private mutating func goesOn(_ time: Timestamp, _ type: EventType, _ scanner: borrowing JSONScanner)
+        -> Bool
+    {
         guard mode == .automatic, place >= 0, evictions == sessions.evictions, type != .startSession,
             scanner.present & (MemberName.process.bit | MemberName.pid.bit) == 0
         else { return false }
@@ -91,13 +128,18 @@ struct SessionFinder: ~Copyable {
 
     /// Finds the session of an event and puts its id into the tail. Returns true if the session's start must
     /// be written first.
-    ///
-    /// - Parameter hasOwnID: whether the event keeps a `session_id` of its own.
     @inline(never)
-    mutating func resolve(
-        _ time: Timestamp, _ type: EventType, _ scanner: borrowing JSONScanner, hasOwnID: Bool,
-        _ ids: inout EventIDs, _ counts: inout EventCounts, _ tails: inout AddedTails
+    private mutating func resolve(
+        _ time: Timestamp, _ type: EventType, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ counts: inout EventCounts
     ) -> Bool {
+        // `null` normally means "outside of any session", which the start of a session cannot be: there it
+        // counts as missing.
+        if type == .startSession, scanner.has(.sessionID), scanner.member(.sessionID).isNull(in: scanner.base)
+        {
+            output.draft.wanted.insert(.sessionID)
+        }
+        let hasOwnID = !output.draft.wanted.contains(.sessionID)
         if evictions != sessions.evictions {
             forgetPlaces()
         }
@@ -110,37 +152,37 @@ struct SessionFinder: ~Copyable {
             counts[.ignoredSessionStart] += 1
             // If the event is the first of its session, it takes the place of the start that the agent would
             // have written.
-            if !hasOwnID, resolveAutomatic(time, scanner, &ids, &counts, &tails) {
+            if !hasOwnID, resolveAutomatic(time, scanner, &output, &counts) {
                 announce()
             }
             return false
-        case (.automatic, _): return resolveAutomatic(time, scanner, &ids, &counts, &tails)
+        case (.automatic, _): return resolveAutomatic(time, scanner, &output, &counts)
         case (.manual, .startSession):
-            beginByEvent(time, scanner, hasOwnID: hasOwnID, &ids, &counts, &tails)
+            beginByEvent(time, scanner, hasOwnID: hasOwnID, &output, &counts)
             return false
         case (.manual, _):
-            useManual(time, scanner, &tails)
+            useManual(time, scanner, &output.tails)
             return false
         }
     }
 
     /// The session of an event by its producer's silence.
     private mutating func resolveAutomatic(
-        _ time: Int64, _ scanner: borrowing JSONScanner, _ ids: inout EventIDs, _ counts: inout EventCounts,
-        _ tails: inout AddedTails
+        _ time: Int64, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ counts: inout EventCounts
     ) -> Bool {
         let place = placeOfProducer(scanner)
         if sessions.goesOn(place, at: time, timeout: timeout, isGone: source.isGone) {
             if sessions.slot(place).serial != serial {
-                use(sessions.current(place), &tails)
+                use(sessions.current(place), &output.tails)
             }
         } else {
             let before = sessions.slot(place).serial
-            let newID = SessionFinder.newID(&ids)
+            let newID = SessionFinder.newID(&output.ids)
             use(
                 sessions.resolve(
                     place, at: time, now: source.now, timeout: timeout, isGone: source.isGone, newID: newID),
-                &tails)
+                &output.tails)
             if sessions.slot(place).serial != before {
                 counts.sessions["automatic", default: 0] += 1
             }
@@ -153,12 +195,12 @@ struct SessionFinder: ~Copyable {
 
     /// An app's own `start_session` event begins a session of its process or of the app.
     private mutating func beginByEvent(
-        _ time: Int64, _ scanner: borrowing JSONScanner, hasOwnID: Bool, _ ids: inout EventIDs,
-        _ counts: inout EventCounts, _ tails: inout AddedTails
+        _ time: Int64, _ scanner: borrowing JSONScanner, hasOwnID: Bool, _ output: inout LineOutput,
+        _ counts: inout EventCounts
     ) {
         let key = processKey(scanner) ?? source.appKey
         guard hasOwnID else {
-            begin(key, at: time, id: SessionFinder.newID(&ids), &counts, &tails)
+            begin(key, at: time, id: SessionFinder.newID(&output.ids), &output.tails, &counts)
             return announce()
         }
         let member = scanner.member(.sessionID)
@@ -169,22 +211,21 @@ struct SessionFinder: ~Copyable {
             return
         }
         let id = UnsafeBufferPointer(start: scanner.base + member.text.lowerBound, count: member.text.count)
-        begin(key, at: time, id: Array(id), &counts, &tails)
+        begin(key, at: time, id: Array(id), &output.tails, &counts)
         announce()
     }
 
     /// Starts a session of an app by command. Returns false, without a change, unless sessions are manual.
-    mutating func beginByCommand(
-        _ ids: inout EventIDs, _ counts: inout EventCounts, _ tails: inout AddedTails
-    ) -> Bool {
+    mutating func beginByCommand(_ output: inout LineOutput, _ counts: inout EventCounts) -> Bool {
         guard mode == .manual else { return false }
-        begin(source.appKey, at: source.now, id: SessionFinder.newID(&ids), &counts, &tails)
+        let id = SessionFinder.newID(&output.ids)
+        begin(source.appKey, at: source.now, id: id, &output.tails, &counts)
         return true
     }
 
     /// Begins a session of a producer, and puts its id into the tail.
     private mutating func begin(
-        _ key: String, at time: Int64, id: [UInt8], _ counts: inout EventCounts, _ tails: inout AddedTails
+        _ key: String, at time: Int64, id: [UInt8], _ tails: inout AddedTails, _ counts: inout EventCounts
     ) {
         let place = sessions.slotIndex(of: key, app: source.app)
         sessions.begin(place, at: time, id: id, now: source.now)

@@ -24,9 +24,9 @@ struct Excess {
 /// The scan alone shows for most events that they keep all limits: it counts properties and compares lengths
 /// in bytes, which are never less than those in UTF-16 code units. Only an event that may pass a limit is
 /// walked a second time.
-struct LimitKeeper {
+struct LimitKeeper: EventFeature {
     /// Limits of the app; those that cut texts allow them while patterns of tags search texts.
-    private(set) var limits = EventLimits()
+    private var limits = EventLimits()
     /// Event names that the app has used today; owned by the app's state.
     private var names: UnsafeMutablePointer<DistinctNames>?
     /// The app, for the log.
@@ -37,47 +37,74 @@ struct LimitKeeper {
     /// Time of observation of the block.
     private var now = Timestamp(nanoseconds: 0)
 
-    /// Takes over the limits of an app.
-    ///
-    /// - Parameter keepsTexts: whether no text is cut.
-    mutating func begin(_ state: AppState, keepsTexts: Bool, at now: Timestamp) {
-        limits = keepsTexts ? state.settings.limits.withWholeTexts : state.settings.limits
+    /// Whether names of properties may go to the log: not while tags hide texts.
+    private var mayLog = true
+
+    /// Takes over the limits of an app, and sets the lengths from which on the scanner reports a long text.
+    mutating func begin(_ start: SourceStart, _ scanner: inout JSONScanner, _ added: inout SourceAdditions) {
+        let state = start.state
+        limits = start.isSearched ? state.settings.limits.withWholeTexts : state.settings.limits
         names = state.names
         app = state.name
-        self.now = now
-    }
-
-    /// Sets the lengths from which on the scanner reports a long text.
-    func configure(_ scanner: inout JSONScanner) {
+        now = start.now
+        mayLog = !start.hidesTexts
         scanner.keyThreshold = limits.propertyKeyLength.value > 0 ? limits.propertyKeyLength.value : .max
         scanner.valueThreshold =
             limits.propertyValueLength.value > 0 ? limits.propertyValueLength.value : .max
     }
 
+    /// Applies the limits of an event's properties, then that of the day's names: an event that is refused
+    /// for its properties uses up no name.
+    @inline(__always)
+    mutating func check(
+        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ counts: inout EventCounts
+    ) -> Excess? {
+        guard !line.isRecord else { return nil }
+        if mayChange(scanner) || output.draft.losesAddressProperty,
+            let excess = fitProperties(scanner, &output.draft, &counts)
+        {
+            return excess
+        }
+        return admit(line.name, line.type, &counts)
+    }
+
     /// Whether the properties may pass a limit, or two of them may have the same name.
     @inline(__always)
-    func mayChange(_ scanner: borrowing JSONScanner) -> Bool {
+    private func mayChange(_ scanner: borrowing JSONScanner) -> Bool {
         let most = limits.properties.value
         return (most > 0 && scanner.propertyCount > most) || scanner.hasLongText || scanner.mayRepeat
     }
 
     // MARK: Names
 
-    /// Whether a name needs no look at its length: in bytes it is within the limit, which counts UTF-16 code
-    /// units.
+    /// Most names need no closer look: in bytes they are within the limit, which counts UTF-16 code units.
     @inline(__always)
-    func fits(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        limits.nameLength.value == 0 || name.count <= limits.nameLength.value
+    mutating func fit(
+        name: UnsafeBufferPointer<UInt8>, of member: Member, _ draft: inout LineDraft,
+        _ counts: inout EventCounts
+    ) -> FittedName {
+        if limits.nameLength.value == 0 || name.count <= limits.nameLength.value { return .kept(name.count) }
+        return fitLong(name, member, &draft, &counts)
     }
 
-    /// Length in bytes to which the limit cuts a name; nil if the name is within the limit.
-    func cutLength(ofName name: UnsafeBufferPointer<UInt8>) -> Int? {
-        limits.nameLength.value > 0 ? JSONText.cut(name, toUnits: limits.nameLength.value) : nil
+    @inline(never)
+    private mutating func fitLong(
+        _ name: UnsafeBufferPointer<UInt8>, _ member: Member, _ draft: inout LineDraft,
+        _ counts: inout EventCounts
+    ) -> FittedName {
+        let limit = limits.nameLength
+        guard let length = JSONText.cut(name, toUnits: limit.value) else { return .kept(name.count) }
+        if let excess = LimitKeeper.pass(.nameLength, limit, &counts) { return .beyond(excess) }
+        guard limit.consequence == .cut else { return .kept(name.count) }
+        noteCut(.nameLength, nil, &counts)
+        draft.cut(member.value + 1 + length..<member.end - 1)
+        return .kept(length)
     }
 
     /// Admits an event's name to those of the day; returns the limit if they are used up.
     @inline(__always)
-    func admit(
+    private func admit(
         _ name: UnsafeBufferPointer<UInt8>, _ type: EventType, _ counts: inout EventCounts
     ) -> Excess? {
         guard limits.eventNames.value > 0, let names else { return nil }
@@ -102,7 +129,7 @@ struct LimitKeeper {
 
     /// Counts that an event is beyond a limit; nil if the event passes nevertheless. If the consequence is
     /// `cut`, nothing is counted: the caller cuts, and counts each cut by `noteCut`.
-    static func pass(_ kind: LimitKind, _ limit: Limit, _ counts: inout EventCounts) -> Excess? {
+    private static func pass(_ kind: LimitKind, _ limit: Limit, _ counts: inout EventCounts) -> Excess? {
         if limit.consequence == .cut { return nil }
         counts[limit.consequence, kind] += 1
         return limit.consequence == .allow ? nil : Excess(kind: kind, limit: limit)
@@ -113,11 +140,9 @@ struct LimitKeeper {
 
     /// Counts a cut, and notes what was cut once a block, for the log.
     ///
-    /// - Parameters:
-    ///   - property: the property's name; nil if the event's name was cut.
-    ///   - mayLog: whether names may go to the log: not while tags hide texts.
-    mutating func noteCut(
-        _ kind: LimitKind, _ property: UnsafeBufferPointer<UInt8>?, mayLog: Bool, _ counts: inout EventCounts
+    /// - Parameter property: the property's name; nil if the event's name was cut.
+    private mutating func noteCut(
+        _ kind: LimitKind, _ property: UnsafeBufferPointer<UInt8>?, _ counts: inout EventCounts
     ) {
         counts[.cut, kind] += 1
         guard cutNotedAt != now else { return }
@@ -137,7 +162,7 @@ struct LimitKeeper {
     // MARK: Properties
 
     /// What the limits make of an event's properties.
-    enum Fitted {
+    private enum Fitted {
         case unchanged
         /// The object with the properties, to be written instead.
         case changed([UInt8])
@@ -154,11 +179,25 @@ struct LimitKeeper {
         var keptValue: Int?
     }
 
+    /// Applies the limits of properties, and takes the address out of them.
+    @inline(never)
+    private mutating func fitProperties(
+        _ scanner: borrowing JSONScanner, _ draft: inout LineDraft, _ counts: inout EventCounts
+    ) -> Excess? {
+        switch fit(scanner, removesAddress: draft.losesAddressProperty, &counts) {
+        case .unchanged: return nil
+        case .changed(let object):
+            let member = scanner.member(.properties)
+            draft.replace(member.value..<member.end, with: object)
+            return nil
+        case .beyond(let excess): return excess
+        }
+    }
+
     /// Walks over the properties and applies their limits exactly: merges equal names, leaves out what is too
     /// many, cuts what is too long, removes the address.
-    @inline(never)
-    mutating func fit(
-        _ scanner: borrowing JSONScanner, removesAddress: Bool, mayLog: Bool, _ counts: inout EventCounts
+    private mutating func fit(
+        _ scanner: borrowing JSONScanner, removesAddress: Bool, _ counts: inout EventCounts
     ) -> Fitted {
         let member = scanner.member(.properties)
         let base = scanner.base
@@ -176,7 +215,7 @@ struct LimitKeeper {
         var walk = RawWalk(base, from: member.value, to: member.end)
         while let property = walk.next() {
             let key = property.name
-            if removesAddress, AddressFinder.isAddress(key, scanner) {
+            if removesAddress, CountryFinder.isAddress(key, scanner) {
                 hasChanged = true
                 continue
             }
@@ -186,7 +225,7 @@ struct LimitKeeper {
                     return .beyond(excess)
                 }
                 if limits.propertyKeyLength.consequence == .cut {
-                    noteCut(.propertyKeyLength, text(key), mayLog: mayLog, &counts)
+                    noteCut(.propertyKeyLength, text(key), &counts)
                     shortKey = key.lowerBound..<key.lowerBound + length
                     hasChanged = true
                 }
@@ -206,7 +245,7 @@ struct LimitKeeper {
                 // A name that is left out counts once, however often it is repeated. Beyond 1,024 names the
                 // count is too low, and memory is bounded.
                 if outside.count < 1024, outside.insert(name).inserted {
-                    noteCut(.properties, text(shortKey), mayLog: mayLog, &counts)
+                    noteCut(.properties, text(shortKey), &counts)
                 }
                 continue
             }
@@ -225,7 +264,7 @@ struct LimitKeeper {
                 return .beyond(excess)
             }
             guard limits.propertyValueLength.consequence == .cut else { continue }
-            noteCut(.propertyValueLength, text(kept[index].key), mayLog: mayLog, &counts)
+            noteCut(.propertyValueLength, text(kept[index].key), &counts)
             kept[index].keptValue = length
             hasChanged = true
         }
