@@ -53,6 +53,23 @@ struct VariablesTests {
     }
 
     @Test(
+        "a template of a text format keeps its fields",
+        arguments: [
+            ("${time:time} [${level}] ${message:rest}", "${time:time} [${level}] ${message:rest}"),
+            ("$${HOST} $remote_addr ${HOST}", "${HOST} $remote_addr ${HOST}"),
+        ])
+    func templatesAreKept(text: String, value: String) throws {
+        let settings = try VariablesTests.read(
+            """
+            [apps.web]
+            read = ["/var/log/${_x1}.log"]
+            parse = '\(text)'
+            """)
+        #expect(settings.apps["web"]?.read == ["/var/log/y.log"])
+        #expect(settings.apps["web"]?.parse == value)
+    }
+
+    @Test(
         "an unset or invalid variable is a mistake with its place",
         arguments: [
             ("${NONE}", "the environment has no variable NONE; set it, or write ${NONE:-text} for a default"),

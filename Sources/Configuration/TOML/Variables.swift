@@ -5,7 +5,7 @@ internal import Model
 ///
 /// `${NAME:-text}` is `text` if the variable is unset or empty, `$${` is a literal `${`, and another `$` is a
 /// dollar sign. The value is used as it is: `${` in it means nothing. Keys, numbers and values of containers
-/// are not expanded.
+/// are not expanded; nor is `parse`, in which `${name:time}` is a field of a text format.
 public enum Variables {
     /// The value of a variable of this process; nil if it is unset, or not UTF-8.
     public static func ofProcess(_ name: String) -> String? {
@@ -35,11 +35,29 @@ public enum Variables {
             // One variable is enough: messages then do not quote the list.
             node.isFromEnvironment = elements.contains(where: \.isFromEnvironment)
         case .table(var members):
-            for index in members.indices { fill(&members[index].node, from: environment, context: &context) }
+            for index in members.indices {
+                if members[index].key == "parse", case .string(let text) = members[index].node.value {
+                    members[index].node.value = .string(template(text))
+                } else {
+                    fill(&members[index].node, from: environment, context: &context)
+                }
+            }
             node.value = .table(members)
             node.isFromEnvironment = members.contains(where: \.node.isFromEnvironment)
         default: break
         }
+    }
+
+    /// The template of a text format: `${` stands for itself, and so does `$${`, as everywhere.
+    private static func template(_ text: String) -> String {
+        var result = ""
+        var rest = text.unicodeScalars[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            result += String(rest[..<dollar])
+            rest = rest[dollar...].dropFirst(rest[dollar...].starts(with: "$${".unicodeScalars) ? 2 : 1)
+            result += "$"
+        }
+        return result + String(rest)
     }
 
     /// A text with its variables replaced, and whether it had variables.
