@@ -70,6 +70,9 @@ public struct Severity: Sendable, Hashable, Comparable {
         "trace": 1, "verbose": 1, "finest": 1, "finer": 2, "silly": 1, "t": 1, "vrb": 1,
         "debug": 5, "fine": 5, "config": 6, "d": 5, "dbg": 5, "d1": 5, "d2": 4, "d3": 3, "d4": 2, "d5": 1,
         "debug1": 5, "debug2": 4, "debug3": 3, "debug4": 2, "debug5": 1,
+        // Apache httpd's levels below debug.
+        "trace1": 4, "trace2": 3, "trace3": 2, "trace4": 2, "trace5": 1, "trace6": 1, "trace7": 1,
+        "trace8": 1,
         "info": 9, "information": 9, "informational": 9, "inf": 9, "i": 9, "log": 9, "http": 9, "notice": 10,
         "note": 9, "system": 9, "detail": 9, "hint": 9, "context": 9, "statement": 9, "query": 9,
         "location": 9,

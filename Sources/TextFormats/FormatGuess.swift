@@ -47,12 +47,14 @@ public struct FormatGuess: Sendable, Equatable {
         var records = 0
         var members = 0
         var count = 0
-        // Counts a record, and its members if the format parses it.
+        // Counts a record, and its members if the format parses it. Lines before the first beginning are a
+        // record that the format does not know, even if it could parse them: it would never begin a second
+        // one.
         func read(_ record: UnsafeRawBufferPointer, _ writer: inout RecordWriter) {
             records += 1
-            guard record.count > 0, format.parse(record, readable: record.count, into: &writer) == nil else {
-                return
-            }
+            guard record.count > 0, !format.joinsLines || format.begins(record, after: piece(0..<0)),
+                format.parse(record, readable: record.count, into: &writer) == nil
+            else { return }
             matched += 1
             let bytes = writer.bytes
             members += bytes.indices.dropLast().count {

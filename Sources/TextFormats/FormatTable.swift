@@ -189,7 +189,8 @@ public enum FormatTable {
                 )
             ], reader: .builtIn(.haproxy)),
         Row(
-            name: "python", origin: "Python's logging in its usual layouts, gunicorn, uvicorn and celery",
+            name: "python",
+            origin: "Python's logging in its usual layouts, gunicorn, uvicorn, celery, Flask and Airflow",
             samples: [
                 (
                     "2026-11-29 10:00:00,444 CRITICAL shop.cart: order 1\nTraceback (most recent call last):\nKeyError: 7",
@@ -204,8 +205,8 @@ public enum FormatTable {
         Row(
             name: "java",
             origin:
-                "Java with logback, log4j2, java.util.logging, Spring Boot, Tomcat, Kafka or Elasticsearch: "
-                + "default layouts",
+                "Java with logback, log4j2, java.util.logging, Spring Boot, Quarkus, WildFly, Tomcat, "
+                + "Kafka or Elasticsearch: default layouts",
             samples: [
                 (
                     "2026-11-29 10:00:00,413 ERROR [main] shop.Cart - no stock\njava.io.IOException: closed\n\tat shop.Db.read(Db.java:9)",
@@ -221,7 +222,7 @@ public enum FormatTable {
                 ),
             ], reader: .builtIn(.java)),
         Row(
-            name: "go", origin: "Go's package log, and panics",
+            name: "go", origin: "Go's packages log and log/slog, and panics",
             samples: [
                 (
                     "2026/11/29 10:00:00 listening",

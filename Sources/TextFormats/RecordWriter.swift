@@ -47,10 +47,13 @@ public struct RecordWriter: ~Copyable {
     /// memory.
     private static let keptCapacity = 1 << 16
 
-    /// A writer without an object; it allocates 4 KiB.
+    /// Storage of a new writer. Each app has a writer, also for JSON, which never needs it.
+    private static let firstCapacity = 256
+
+    /// A writer without an object.
     public init() {
-        capacity = 4096
-        storage = .allocate(capacity: 4096)
+        capacity = RecordWriter.firstCapacity
+        storage = .allocate(capacity: capacity)
         out = storage
         readable = UnsafePointer(storage)
     }

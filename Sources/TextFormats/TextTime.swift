@@ -395,11 +395,14 @@ private struct TimeReader {
     }
 
     /// Hours east of UTC that letters usually mean, for machines whose clock is UTC while a program writes
-    /// another zone's time. Source: RFC 2822, section 4.3; for Europe the directive 2000/84/EC.
+    /// another zone's time. Source: RFC 2822, section 4.3; for Europe the directive 2000/84/EC; the others
+    /// have one offset only in today's time zone database. `IST` has three, and stays unknown.
     private static let usualHours: [(letters: StaticString, hours: Int)] = [
         ("CET", 1), ("CEST", 2), ("EET", 2), ("EEST", 3), ("WET", 0), ("WEST", 1), ("MSK", 3), ("JST", 9),
         ("EST", -5), ("EDT", -4), ("CST", -6), ("CDT", -5), ("MST", -7), ("MDT", -6), ("PST", -8),
-        ("PDT", -7),
+        ("PDT", -7), ("AKST", -9), ("AKDT", -8), ("HST", -10), ("BST", 1), ("AEST", 10), ("AEDT", 11),
+        ("AWST", 8), ("NZST", 12), ("NZDT", 13), ("KST", 9), ("HKT", 8), ("PKT", 5), ("WIB", 7), ("SAST", 2),
+        ("EAT", 3), ("CAT", 2), ("WAT", 1),
     ]
 
     /// Sets the offset that the letters usually mean; returns false for other letters.

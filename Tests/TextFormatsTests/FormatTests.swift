@@ -67,6 +67,16 @@ struct FormatTests {
         #expect(guess?.matched == guess?.records)
     }
 
+    @Test(
+        "lines that begin no record of a format are not guessed to be of it",
+        arguments: [
+            "2026-11-29 10:00:00 status installed libc6:amd64 2.36\n2026-11-29 10:00:01 configure bash\n",
+            "2026-11-29T10:00:00Z\t1\tpaid\n2026-11-29T10:00:01Z\t2\tpaid\n",
+        ])
+    func noGuess(text: String) {
+        #expect(Array(text.utf8).withUnsafeBytes { FormatGuess.of($0) } == nil)
+    }
+
     @Test("a line that does not match a format is refused with the position")
     func failures() throws {
         let nginx = try format("nginx")
@@ -240,12 +250,112 @@ struct TemplateTests {
                 "mysql_error", "261129 10:00:00 mysqld_safe Starting mariadbd daemon",
                 #"{"message":"mysqld_safe Starting mariadbd daemon"}"#
             ),
+            (
+                "java",
+                "2026-11-29 10:00:00,123 INFO  [io.quarkus] (main) Installed features: [cdi]",
+                #"{"level":"INFO","logger":"io.quarkus","thread":"main","message":"Installed features: [cdi]"}"#
+            ),
+            (
+                "java",
+                "2026-11-29 10:00:00,123 INFO  [main] a.b.C: (x) y",
+                #"{"level":"INFO","thread":"main","logger":"a.b.C","message":"(x) y"}"#
+            ),
+            (
+                "java",
+                "2026-11-29T10:00:00.123Z  INFO 4711 --- [shop] [nio-8080-exec-1] [0123456789abcdef0123456789abcdef-0123456789abcdef] o.s.b.App  : paid",
+                #"{"level":"INFO","pid":4711,"application":"shop","thread":"nio-8080-exec-1","trace_id":"0123456789abcdef0123456789abcdef","span_id":"0123456789abcdef","logger":"o.s.b.App","message":"paid"}"#
+            ),
+            (
+                "java",
+                "2026-11-29T10:00:00.123Z  INFO 4711 --- [shop] [           main] o.s.b.App  : paid",
+                #"{"level":"INFO","pid":4711,"application":"shop","thread":"main","logger":"o.s.b.App","message":"paid"}"#
+            ),
+            (
+                "java",
+                "2026-11-29T10:00:00.123Z  INFO 4711 --- [           main] [                                                 ] o.s.b.App  : paid",
+                #"{"level":"INFO","pid":4711,"thread":"main","logger":"o.s.b.App","message":"paid"}"#
+            ),
+            (
+                "java",
+                "2026-11-29 10:00:00.123  INFO [shop,0123,0456] 4711 --- [main] o.s.b.App  : paid",
+                #"{"level":"INFO","context":"shop,0123,0456","pid":4711,"thread":"main","logger":"o.s.b.App","message":"paid"}"#
+            ),
+            (
+                "java",
+                "2026-11-29 10:00:00.123 [http-nio-1] [user=5] WARN  a.b - slow",
+                #"{"thread":"http-nio-1","context":"user=5","level":"WARN","logger":"a.b","message":"slow"}"#
+            ),
+            (
+                "python",
+                "[2026-11-29 10:00:00,123] ERROR in app: Exception on / [GET]\nTraceback (most recent call last):",
+                #"{"level":"ERROR","logger":"app","message":"Exception on / [GET]\nTraceback (most recent call last):"}"#
+            ),
+            (
+                "python",
+                "[2026-11-29T10:00:00.123+0000] {taskinstance.py:1332} INFO - queued",
+                #"{"logger":"taskinstance.py:1332","level":"INFO","message":"queued"}"#
+            ),
+            (
+                "python",
+                "2026-11-29 10:00:00 [scrapy.core.engine] INFO: Spider opened",
+                #"{"logger":"scrapy.core.engine","level":"INFO","message":"Spider opened"}"#
+            ),
+            (
+                "python",
+                "2026-11-29 10:00:00,001 [MainThread  ] [INFO ]  ready",
+                #"{"thread":"MainThread","level":"INFO","message":"ready"}"#
+            ),
+            (
+                "python",
+                "2026-11-29 10:00:00,001 [MainThread] INFO shop.cart: ready",
+                #"{"thread":"MainThread","level":"INFO","logger":"shop.cart","message":"ready"}"#
+            ),
+            (
+                "python",
+                "INFO 2026-11-29 10:00:00,123 views 7 140 paid",
+                #"{"level":"INFO","message":"views 7 140 paid"}"#
+            ),
+            (
+                "python",
+                "INFO  [alembic.runtime.migration] Context impl",
+                #"{"level":"INFO","logger":"alembic.runtime.migration","message":"Context impl"}"#
+            ),
+            (
+                "go",
+                "2026/11/29 10:00:00 WARN+1 slow port=80",
+                #"{"level":"WARN+1","message":"slow port=80"}"#
+            ),
+            (
+                "go",
+                "2026/11/29 10:00:00 INFORM the others",
+                #"{"message":"INFORM the others"}"#
+            ),
+            (
+                "klog",
+                "I20261129 10:00:00.123456  7 x.cc:12] started",
+                #"{"severity":"info","thread":7,"file":"x.cc","line":12,"message":"started"}"#
+            ),
+            (
+                "auditd",
+                "type=AVC msg=audit(1795946400.243:6): avc:  denied  { read write } for  pid=1 comm=\"x y\"",
+                #"{"type":"AVC","serial":6,"message":"avc:  denied  { read write } for","pid":"1","comm":"x y"}"#
+            ),
+            (
+                "auditd",
+                "type=EOE msg=audit(1795946400.243:7): ",
+                #"{"type":"EOE","serial":7}"#
+            ),
+            (
+                "nginx_error",
+                "2026/11/29 10:00:00 [error] 7#7: *5 upstream, client: 192.0.2.8, host: \"shop.example\"\nPHP Warning:  no",
+                #"{"level":"error","pid":7,"tid":7,"cid":5,"message":"upstream\nPHP Warning:  no","client":"192.0.2.8","host":"shop.example"}"#
+            ),
         ])
     func layouts(name: String, line: String, json: String) throws {
         let format = try format(name)
         var found = try object(format, line)
         let time = found.removeValue(forKey: "timestamp")
-        #expect(time != nil || line.hasPrefix("INFO:"))
+        #expect(time != nil || line.hasPrefix("INFO:") || line.hasPrefix("INFO  ["))
         #expect(found == members(try JSONValue(parsing: json)), "\(line)")
         #expect(records(Array("\(line)\n\(line)\n".utf8), format).count == 2)
     }

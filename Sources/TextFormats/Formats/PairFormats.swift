@@ -146,6 +146,12 @@ enum PairFormats {
         writer.time(seconds)
         guard let serial = reader.digits(), reader.expect("):") else { return false }
         writer.number("serial", serial)
+        // SELinux's decision is words before the pairs: `avc:  denied  { read } for  pid=`.
+        let decision = Bytes(reader.p, decisionLength(reader.rest))
+        if !decision.isEmpty {
+            writer.text("message", decision.trimmed)
+            reader.p = decision.end
+        }
         while true {
             // An enriched record (`log_format = ENRICHED` in auditd.conf) has a second list, after the byte
             // 0x1D.
@@ -158,6 +164,15 @@ enum PairFormats {
             guard let value = auditValue(&reader) else { return false }
             writer.member(key, value)
         }
+    }
+
+    /// Length of the words before the first pair; 0 if the record begins with a pair, as most do.
+    private static func decisionLength(_ text: Bytes) -> Int {
+        let end = text.firstIndex(of: UInt8(ascii: "=")) ?? text.count
+        var length = end
+        // The name of the first pair is the word before its `=`.
+        while end < text.count, length > 0, text[length - 1] > 0x20 { length -= 1 }
+        return text.prefix(length).trimmed.isEmpty ? 0 : length
     }
 
     /// Reads a value, without the quotes around it. The audit log has no escapes: it writes special bytes as

@@ -1,6 +1,6 @@
 /// Java's loggers: a time; level, thread and logger in the order of the layout; the message with its stack
-/// trace. Covers the default layouts of logback, log4j2, java.util.logging, Spring Boot, Tomcat, Kafka and
-/// Elasticsearch.
+/// trace. Covers the default layouts of logback, log4j2, java.util.logging, Spring Boot, Quarkus, WildFly,
+/// Tomcat, Kafka and Elasticsearch.
 enum JavaFormat {
     /// Whether a line begins a record: with a time, alone or in brackets.
     static func begins(_ line: Bytes) -> Bool {
@@ -87,6 +87,52 @@ enum JavaFormat {
         return true
     }
 
+    /// The thread of ` (main) `, as WildFly and Quarkus write it after the logger in brackets; nil if
+    /// something else is here.
+    private static func parenthesized(_ text: Bytes) -> Bytes? {
+        guard text.hasPrefix(" ("), let close = text.prefix(100).firstIndex(of: ") "),
+            text.prefix(close).firstIndex(of: 0x0A) == nil
+        else { return nil }
+        return text.dropping(2).prefix(close - 2)
+    }
+
+    /// Whether Spring Boot's ` 4711 --- ` follows: the bracket before it is of Sleuth, and not the thread.
+    private static func isBeforePid(_ text: Bytes) -> Bool {
+        guard let dashes = text.prefix(16).firstIndex(of: " --- ") else { return false }
+        return text.prefix(dashes).trimmed.isDigits
+    }
+
+    /// Reads Spring Boot's brackets after the process id: the application if it has a name, the thread, and
+    /// from version 3.2 on the trace and the span, or blanks in their place.
+    private static func bootBrackets(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        var texts = (Bytes.none, Bytes.none, Bytes.none)
+        var count = 0
+        while count < 3 {
+            reader.skipBlanks()
+            guard reader.next == UInt8(ascii: "[") else { break }
+            guard let text = reader.bracketed() else { return false }
+            texts = (texts.1, texts.2, text)
+            count += 1
+        }
+        // The last text is at the end: `texts.2`.
+        let last = texts.2.trimmed
+        let isTrace = last.count == 49 && last[32] == UInt8(ascii: "-")
+        guard count == 3 || count == 2 && (isTrace || last.isEmpty) else {
+            writer.present("application", texts.1.trimmed)
+            writer.present("thread", last)
+            return true
+        }
+        writer.present("application", texts.0.trimmed)
+        writer.present("thread", texts.1.trimmed)
+        if isTrace {
+            writer.text("trace_id", last.prefix(32))
+            writer.text("span_id", last.dropping(33))
+        } else {
+            writer.present("context", last)
+        }
+        return true
+    }
+
     /// Reads a record.
     static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         if reader.next == UInt8(ascii: "[") { return bracketedTime(&reader, into: &writer) }
@@ -99,19 +145,25 @@ enum JavaFormat {
         // logger or the message.
         var hasLevel = false
         var hasThread = false
-        while true {
+        head: while true {
             reader.skipBlanks()
             if reader.next == UInt8(ascii: "[") {
                 guard let text = reader.bracketed() else { return false }
-                // Spring Boot writes the application before the thread, in brackets too; log4j2 may bracket
-                // the level.
-                if !hasLevel, text.trimmed.isLevel {
-                    writer.text("level", text.trimmed)
+                let inner = text.trimmed
+                // log4j2 may bracket the level.
+                if !hasLevel, inner.isLevel {
+                    writer.text("level", inner)
                     hasLevel = true
-                } else if hasThread || reader.rest.hasPrefix(" [") {
-                    writer.present(hasThread ? "context" : "application", text.trimmed)
+                } else if hasLevel, !hasThread, let thread = parenthesized(reader.rest) {
+                    writer.present("logger", inner)
+                    writer.present("thread", thread)
+                    reader.p = thread.end + 2
+                    writer.text("message", reader.rest)
+                    return true
+                } else if hasThread || isBeforePid(reader.rest) {
+                    writer.present("context", inner)
                 } else {
-                    writer.present("thread", text.trimmed)
+                    writer.present("thread", inner)
                     hasThread = true
                 }
                 continue
@@ -123,10 +175,13 @@ enum JavaFormat {
                 hasLevel = true
             } else if word.isDigits, reader.rest.hasPrefix(" --- ") {
                 writer.number("pid", word)
-                reader.p += 4
+                reader.p += 5
+                guard bootBrackets(&reader, into: &writer) else { return false }
+                reader.skipBlanks()
+                break head
             } else {
                 reader.p = start
-                break
+                break head
             }
         }
         // Without a level the line is more likely of another program, whose lines would be cut up wrongly.
@@ -157,14 +212,27 @@ enum JavaFormat {
 }
 
 /// Python's logging: `asctime LEVEL name: message`, `asctime - name - LEVEL - message`, `LEVEL:name:message`;
-/// and the layouts of gunicorn, uvicorn, celery and loguru.
+/// and the layouts of gunicorn, uvicorn, celery, loguru, Flask, Airflow, Scrapy and Django.
 enum PythonFormat {
     /// Whether a line begins a record: with a date, or a level and a colon. A traceback begins otherwise.
     static func begins(_ line: Bytes) -> Bool {
         guard line.count >= 8 else { return false }
         if line[0] &- 0x30 < 10 { return line[4] == UInt8(ascii: "-") && line[7] == UInt8(ascii: "-") }
         if line[0] == UInt8(ascii: "[") { return line[1] &- 0x30 < 10 && line[5] == UInt8(ascii: "-") }
-        return bare(line) != nil || uvicorn(line) != nil
+        return bare(line) != nil || uvicorn(line) != nil || leveled(line) != nil
+    }
+
+    /// Length of the level of `LEVEL time message` or `LEVEL [logger] message`, layouts of Django's and
+    /// Alembic's pages; nil if the line is another one.
+    private static func leveled(_ line: Bytes) -> Int? {
+        // The first 9 bytes hold the longest level, `CRITICAL`, and its blank.
+        guard let length = line.prefix(9).firstIndex(of: UInt8(ascii: " ")), line.prefix(length).isLevel,
+            line.prefix(length).buffer.allSatisfy({ $0 >= 0x41 && $0 <= 0x5A })
+        else { return nil }
+        let rest = line.dropping(length).trimmed
+        guard rest.count > 10 else { return nil }
+        let isDate = rest[0] &- 0x30 < 10 && rest[4] == UInt8(ascii: "-") && rest[7] == UInt8(ascii: "-")
+        return isDate || rest[0] == UInt8(ascii: "[") ? length : nil
     }
 
     /// Offset of the colon of uvicorn's `LEVEL:     message`; nil if the line is another one.
@@ -193,17 +261,47 @@ enum PythonFormat {
             writer.present("process", source.dropping(slash + 1))
         } else {
             guard reader.bracketedTime(into: &writer) else { return false }
-            // gunicorn: `[2026-11-29 10:00:00 +0000] [71] [INFO] message`.
-            if reader.skip(" ["), let pid = reader.digits() {
-                guard reader.expect("]") else { return false }
-                writer.number("pid", pid)
-            }
-            guard reader.expect(" ["), let level = reader.until(UInt8(ascii: "]")) else { return false }
-            guard level.isLevel else { return reader.fail("a level") }
-            writer.text("level", level)
+            guard afterBracketedTime(&reader, into: &writer) else { return false }
         }
         _ = reader.skip(" ")
         writer.text("message", reader.rest)
+        return true
+    }
+
+    /// Reads what is between a time in brackets and the message: gunicorn's `[71] [INFO]`, Flask's `ERROR
+    /// in app:`, Airflow's `{task.py:13} INFO -`.
+    private static func afterBracketedTime(
+        _ reader: inout LineReader, into writer: inout RecordWriter
+    ) -> Bool {
+        reader.skipBlanks()
+        if reader.skip("{") {
+            guard let place = reader.until("}") else { return false }
+            writer.present("logger", place)
+            reader.skipBlanks()
+        }
+        while reader.next == UInt8(ascii: "[") {
+            guard let text = reader.bracketed() else { return false }
+            if text.trimmed.isLevel {
+                writer.text("level", text.trimmed)
+                return true
+            }
+            guard text.isDigits else { return reader.fail("a level") }
+            writer.number("pid", text)
+            reader.skipBlanks()
+        }
+        let start = reader.p
+        let level = reader.word()
+        guard level.isLevel else {
+            reader.p = start
+            return reader.fail("a level")
+        }
+        writer.text("level", level)
+        if reader.rest.hasPrefix(" in "), let colon = reader.rest.prefix(100).firstIndex(of: ": ") {
+            writer.present("logger", reader.rest.prefix(colon).dropping(4))
+            reader.p += colon + 1
+        } else {
+            _ = reader.skip(" -")
+        }
         return true
     }
 
@@ -236,6 +334,20 @@ enum PythonFormat {
             writer.text("message", reader.rest)
             return true
         }
+        if let length = leveled(reader.rest) {
+            writer.text("level", reader.rest.prefix(length))
+            reader.p += length
+            reader.skipBlanks()
+            if reader.next == UInt8(ascii: "[") {
+                guard let logger = reader.bracketed() else { return false }
+                writer.present("logger", logger.trimmed)
+                _ = reader.skip(" ")
+            } else {
+                guard reader.time(words: 2, into: &writer) else { return false }
+            }
+            writer.text("message", reader.rest)
+            return true
+        }
         if reader.next == UInt8(ascii: "[") { return bracketedTime(&reader, into: &writer) }
         // `2026-11-29T10:00:00` is one word, `2026-11-29 10:00:00,123` two.
         let isOneWord = reader.rest.count > 10 && reader.rest[10] == UInt8(ascii: "T")
@@ -243,6 +355,28 @@ enum PythonFormat {
         if reader.skip("- ") { return dashes(&reader, into: &writer) }
         if reader.skip("| ") { return bars(&reader, into: &writer) }
         reader.skipBlanks()
+        // `[MainThread] [INFO ]`, or Scrapy's `[scrapy.core.engine] INFO:`: a name before the level.
+        if reader.next == UInt8(ascii: "[") {
+            let before = reader.p
+            guard let name = reader.bracketed() else { return false }
+            if name.trimmed.isLevel {
+                reader.p = before
+            } else {
+                let isThread = name.hasPrefix("MainThread") || name.hasPrefix("Thread")
+                writer.present(isThread ? "thread" : "logger", name.trimmed)
+                reader.skipBlanks()
+            }
+            if reader.next == UInt8(ascii: "[") {
+                let second = reader.p
+                guard let text = reader.bracketed() else { return false }
+                guard text.trimmed.isLevel else {
+                    reader.p = second
+                    return reader.fail("a level")
+                }
+                writer.text("level", text.trimmed)
+                return afterLevel(&reader, into: &writer)
+            }
+        }
         let start = reader.p
         var level = reader.word()
         // `[INFO]` and `INFO:` are the level in other layouts.
@@ -267,15 +401,20 @@ enum PythonFormat {
             return true
         }
         writer.text("level", level)
+        return afterLevel(&reader, into: &writer)
+    }
+
+    /// Reads what follows the level: `shop.cart: message`, or the message alone.
+    private static func afterLevel(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         reader.skipBlanks()
-        let afterLevel = reader.p
+        let start = reader.p
         let logger = reader.word()
         // A name with a colon is the logger; other words belong to the message.
         if logger.count > 1, logger.last == UInt8(ascii: ":") {
             writer.text("logger", logger.prefix(logger.count - 1))
             _ = reader.skip(" ")
         } else {
-            reader.p = afterLevel
+            reader.p = start
         }
         writer.text("message", reader.rest)
         return true
@@ -313,7 +452,8 @@ enum PythonFormat {
     }
 }
 
-/// Go's package log, `2026/11/29 10:00:00 message`, and panics with the stacks of goroutines.
+/// Go's package log, `2026/11/29 10:00:00 message`, log/slog's default handler, and panics with the stacks
+/// of goroutines.
 enum GoFormat {
     /// Whether a line begins a record: with a time or a panic.
     static func begins(_ line: Bytes) -> Bool {
@@ -334,8 +474,27 @@ enum GoFormat {
             writer.word("severity", "fatal")
         } else {
             guard reader.time(words: 2, into: &writer) else { return false }
+            level(&reader, into: &writer)
         }
         writer.text("message", reader.rest)
         return true
+    }
+
+    /// Reads the level that log/slog's default handler writes before the message: `INFO listening port=80`,
+    /// `WARN+1 slow`.
+    private static func level(_ reader: inout LineReader, into writer: inout RecordWriter) {
+        let start = reader.p
+        let word = reader.word()
+        let plus = word.firstIndex(of: UInt8(ascii: "+")) ?? word.firstIndex(of: UInt8(ascii: "-"))
+        let name = word.prefix(plus ?? word.count)
+        guard name.equals("INFO") || name.equals("WARN") || name.equals("ERROR") || name.equals("DEBUG"),
+            reader.next == UInt8(ascii: " "),
+            name.count == word.count || word.dropping(name.count + 1).isDigits
+        else {
+            reader.p = start
+            return
+        }
+        writer.text("level", word)
+        _ = reader.skip(" ")
     }
 }

@@ -237,13 +237,17 @@ enum SyslogFormat {
     }
 }
 
-/// klog and glog, of Kubernetes: `W1129 10:00:00.600000    9079 controller.go:77] message`. Source:
-/// https://github.com/kubernetes/klog/blob/main/klog.go (formatHeader).
+/// klog and glog, of Kubernetes: `W1129 10:00:00.600000    9079 controller.go:77] message`; glog writes the
+/// year too, `W20261129`. Source: https://github.com/kubernetes/klog/blob/main/klog.go (formatHeader), and
+/// `log_year_in_prefix` in https://github.com/google/glog.
 enum KlogFormat {
-    /// Whether a line begins a record, by a letter, four digits and a time.
+    /// Whether a line begins a record, by a letter, four or eight digits and a time.
     static func begins(_ line: Bytes) -> Bool {
-        line.count > 16 && severity(line[0]) != nil && line[1] &- 0x30 < 10 && line[4] &- 0x30 < 10
-            && line[5] == UInt8(ascii: " ") && line[8] == UInt8(ascii: ":")
+        guard line.count > 20, severity(line[0]) != nil, line[1] &- 0x30 < 10, line[4] &- 0x30 < 10 else {
+            return false
+        }
+        return line[5] == UInt8(ascii: " ") && line[8] == UInt8(ascii: ":")
+            || line[8] &- 0x30 < 10 && line[9] == UInt8(ascii: " ") && line[12] == UInt8(ascii: ":")
     }
 
     /// The severity of a letter; nil for another letter.

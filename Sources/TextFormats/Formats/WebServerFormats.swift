@@ -36,10 +36,19 @@ enum WebServerFormats {
         // https://github.com/nginx/nginx/blob/master/src/http/ngx_http_request.c.
         var message = reader.rest
         if let index = factsIndex(message) {
-            let facts = message.dropping(index)
+            var facts = message.dropping(index)
             message = message.prefix(index)
+            // The facts are the end of a line. Lines after it are of other programs that share the file, as
+            // PHP's, or of nginx itself before it has opened its log.
+            let feed = facts.firstIndex(of: 0x0A) ?? facts.count
+            let others = facts.dropping(feed)
+            facts = facts.prefix(feed)
             // The message comes before the facts in the object, as in the line.
-            writer.text("message", message)
+            if others.isEmpty {
+                writer.text("message", message)
+            } else {
+                writer.text("message", message, others)
+            }
             nginxFacts(facts, into: &writer)
         } else {
             writer.text("message", message)
