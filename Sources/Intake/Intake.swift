@@ -82,7 +82,7 @@ package final class Intake: SpoolSink {
     /// are read again.
     let accepted: AcceptedIDs?
     /// The event that is passing the rules.
-    var scratch = LineBuffer(capacity: 1024)
+    var scratch = LineBuffer(capacity: 64)
     /// Counts by app, for status and metrics.
     private var apps: [String: AppCounts] = [:]
 

@@ -18,7 +18,7 @@ struct DistinctNames: ~Copyable {
     /// Number of slots, a power of two: the index is the hash's low bits.
     private var capacity: Int
     /// Bytes of all names, one after the other.
-    private var text = LineBuffer(capacity: 1024)
+    private var text = LineBuffer(capacity: 64)
     /// Start value of the hash.
     private let seed: UInt64
 

@@ -31,7 +31,7 @@ struct LineDraft: ~Copyable {
     private var scratch: [UInt8] = []
     /// Storage of `name` if the name is not in the block byte for byte: it had escapes, was cut, or was
     /// missing.
-    private var nameText = LineBuffer(capacity: 1024)
+    private var nameText = LineBuffer(capacity: 64)
 
     /// Most bytes by which the line grows, beside the tail.
     @inline(__always) var added: Int { scratch.count + front.count }

@@ -44,7 +44,7 @@ struct LineSource: ~Copyable {
     var textRecord = RecordWriter()
     /// Copy of the line that was scanned if the block's bytes could not be: UTF-8 repaired, unwrapped, or
     /// taken out of a string.
-    var repaired = LineBuffer(capacity: 1024)
+    var repaired = LineBuffer(capacity: 64)
     /// Reader of the times in wrappers.
     var times = TimestampReader()
 

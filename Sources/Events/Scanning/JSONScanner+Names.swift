@@ -93,7 +93,11 @@ struct KnownNames: ~Copyable {
     /// Binary logarithm of the table's size, 512 entries: with 64 names or fewer, a multiplier without
     /// collisions is found after a few dozen tries.
     private static let bits: UInt64 = 9
+    /// An entry for each name, and a free one behind them: about 40 entries of 32 bytes.
     private let entries: UnsafeMutablePointer<Entry>
+    /// The table: for each place the index of the entry, or of the free one. Entries in the table itself took
+    /// 16 KiB for each of hundreds of apps.
+    private let table: UnsafeMutablePointer<UInt8>
     private let multiplier: UInt64
     /// All names in the order of their slots.
     private let names: [[UInt8]]
@@ -127,14 +131,22 @@ struct KnownNames: ~Copyable {
             multiplier = multiplier &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         }
         self.multiplier = multiplier
-        self.entries = .allocate(capacity: 1 << Int(KnownNames.bits))
-        self.entries.initialize(repeating: Entry(), count: 1 << Int(KnownNames.bits))
-        for entry in entries {
-            self.entries[KnownNames.index(entry.word, entry.last, entry.length, multiplier)] = entry
+        let size = 1 << Int(KnownNames.bits)
+        self.entries = .allocate(capacity: entries.count + 1)
+        self.entries.initialize(repeating: Entry(), count: entries.count + 1)
+        table = .allocate(capacity: size)
+        // bounded: at most 64 names.
+        table.initialize(repeating: UInt8(entries.count), count: size)
+        for (number, entry) in entries.enumerated() {
+            self.entries[number] = entry
+            table[KnownNames.index(entry.word, entry.last, entry.length, multiplier)] = UInt8(number)
         }
     }
 
-    deinit { entries.deallocate() }
+    deinit {
+        entries.deallocate()
+        table.deallocate()
+    }
 
     /// Whether a multiplier gives each name an entry of its own.
     private static func isApart(_ entries: [Entry], _ multiplier: UInt64) -> Bool {
@@ -150,7 +162,7 @@ struct KnownNames: ~Copyable {
     /// The only entry at which a name with these bytes and this length can be.
     @inline(__always)
     func entry(of word: UInt64, _ last: UInt64, _ length: Int) -> UnsafeMutablePointer<Entry> {
-        entries + KnownNames.index(word, last, length, multiplier)
+        entries + Int(table[KnownNames.index(word, last, length, multiplier)])
     }
 
     /// The slot of a name of any length, compared byte by byte; -1 for an unknown name.

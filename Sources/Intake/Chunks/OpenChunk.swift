@@ -10,7 +10,7 @@ internal import Spool
 /// writes a line can reach the chunk, and the checks cost four a line.
 final class OpenChunk {
     /// The lines so far, each with its line feed.
-    @exclusivity(unchecked) var lines = LineBuffer(capacity: 4096)
+    @exclusivity(unchecked) var lines = LineBuffer(capacity: 64)
     private(set) var events = 0
     private let priority: Priority
     /// Most bytes of memory that the chunk keeps while it is empty.
