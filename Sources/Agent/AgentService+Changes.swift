@@ -144,7 +144,6 @@ extension AgentService {
     ///
     /// - Parameter isByPerson: whether an operator asked for it, and not a container.
     func apply(_ new: Settings, _ parts: Parts, isByPerson: Bool = false) async throws(ControlRefusal) {
-        let changes = SettingsChange.all(from: settings, to: new)
         // What can fail comes first, so that a refused change leaves nothing half applied.
         let options = try relaying(
             (try new.deliveryOptions(of: host.installID), try senders.senders(for: new, of: parts.queue)),
@@ -153,6 +152,8 @@ extension AgentService {
         try await relaying(awaiting: try await parts.queue.apply(new.queueOptions)) { (error: QueueError) in
             ControlRefusal(queue: error, status: 409)
         }
+        // A level that `spoolship log-level` has set stays until the setting changes.
+        let hasNewLevel = new.agent.logLevel != settings.agent.logLevel
         settings = new
         schemas.withLock { $0 = newSchemas }
         deadlines = options.0.deadlines
@@ -160,7 +161,7 @@ extension AgentService {
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1, isByPerson: isByPerson)
         await parts.network.setTargets(new.networkTargets)
-        if changes.contains(where: { $0.path == "agent.log_level" }) {
+        if hasNewLevel {
             sink.level = new.agent.logLevel
         }
         sink.format = new.agent.logFormat

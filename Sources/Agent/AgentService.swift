@@ -159,7 +159,7 @@ public actor AgentService: LoopActor {
         let intakes: AllIntakes
         /// Measures the spool while nothing reads it.
         let unreadSpool: UnreadSpool
-        /// Keeps unread files from filling the disk (`spool.max_unread`).
+        /// Keeps unread files from filling the disk (`spool.when_full.max_unread`).
         let unread: UnreadGuard
         /// Watches the routes.
         let network: NetworkMonitor

@@ -57,7 +57,7 @@ struct PortOpener {
     private func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {
         // The default group exists where the package was installed. Elsewhere the socket belongs to the
         // agent's own group.
-        let isDefault = settings.origin(of: "control.group") == .standard
+        let isDefault = settings.origin(of: "control.socket.group") == .standard
         let group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
         // The body of a request may be a piece of an old file with one event larger than usual requests.
         let largestBody = max(1 << 20, settings.spool.maxEventSize + 1)

@@ -278,7 +278,14 @@ extension Entry where Owner: SettingsSection {
                     context.complain(of: "\(path)\(rest)", "is for \(place.scope.text) only")
                 }
             },
-            list: { [list] in list(place.part($0) ?? Owner(), $1) },
+            list: { [list] whole, section in
+                if let part = place.part(whole) { return list(part, section) }
+                return list(Owner(), section).map { setting in
+                    var setting = setting
+                    setting.isForeign = true
+                    return setting
+                }
+            },
             keep: { [keep] started, whole in
                 guard let old = place.part(started), var part = place.part(whole) else { return }
                 keep(old, &part)

@@ -11,7 +11,7 @@ struct Entry<Owner: Sendable>: Sendable {
     /// Reads a node into its property; mistakes go to the context. The text is the setting's path.
     private(set) var read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
     /// The values in force, for printing and comparing.
-    let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
+    private(set) var list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
     /// Sets what only a restart can change to its value at the start.
     let keep: @Sendable (_ started: Owner, _ owner: inout Owner) -> Void
     /// For a key of older configurations: the key that is written instead, as a path in this section
@@ -55,6 +55,13 @@ struct Entry<Owner: Sendable>: Sendable {
         row.read = { [read] node, path, owner, context in
             read(node, path, &owner, &context)
             context.add(.retired, "\(path) is seldom needed: \(why)", at: node.position, severity: .note)
+        }
+        row.list = { [list] owner, place in
+            list(owner, place).map { setting in
+                var setting = setting
+                setting.isRetired = true
+                return setting
+            }
         }
         return row
     }
@@ -223,6 +230,10 @@ public struct EffectiveSetting: Sendable, Equatable {
     /// The destinations that the setting is for, and whether it can change their answers; without meaning in
     /// other sections.
     public internal(set) var use = DestinationUse()
+    /// Whether the key is one that nobody has to set: reading it gives a note.
+    package internal(set) var isRetired = false
+    /// Whether the setting is for another type or format than its destination has.
+    package internal(set) var isForeign = false
 }
 
 /// State while a configuration is read: problems, and where settings were set.

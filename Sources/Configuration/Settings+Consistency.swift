@@ -65,8 +65,10 @@ extension ReadContext {
     }
 
     /// Adds a problem if a key is not set.
-    private mutating func require(_ key: String, of path: String) {
-        guard !isSet("\(path).\(key)") else { return }
+    ///
+    /// - Parameter half: the value of a pair that must be set; nil for the key itself.
+    private mutating func require(_ key: String, of path: String, by half: String? = nil) {
+        guard !isSet("\(path).\(half ?? key)") else { return }
         complain(of: path, "has no \(key)", .missing)
     }
 
@@ -164,8 +166,7 @@ extension ReadContext {
             }
             if (destination.tls.certificateFile == nil) != (destination.tls.keyFile == nil) {
                 complain(
-                    of: "\(path).tls", "needs certificate_file and key_file together", .missing,
-                    at: "certificate_file", "key_file")
+                    of: "\(path).tls.certificate", "needs file and key_file together", .missing)
             }
         }
         // Containers and rules can route events to destinations that are not the default.
@@ -354,7 +355,10 @@ extension ReadContext {
     /// Checks URL or path: required, of the right scheme, and encrypted unless it leads to this machine.
     private mutating func checkPlace(of destination: DestinationSettings, path: String) {
         let schemes = destination.kind.schemes
-        for key in destination.missing { require(key, of: path) }
+        for key in destination.missing {
+            // `bucket = { path_style = true }` names none, and is set all the same.
+            require(key, of: path, by: key == "s3.bucket" ? "s3.bucket.name" : key)
+        }
         guard !schemes.isEmpty else {
             if isSet("\(path).url") {
                 complain(of: "\(path).url", "is not for type \(destination.kind.rawValue)")
@@ -424,7 +428,7 @@ extension ReadContext {
             }
             checkNames(
                 deadline.destinations, among: settings.destinations.map(\.name), "destination",
-                at: "\(path).destinations")
+                at: "\(path).for.destinations")
         }
     }
 

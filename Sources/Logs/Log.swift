@@ -19,7 +19,7 @@
 //
 // The module does not know who logs. Begin with `StandardErrorLog.write`.
 
-/// How severe a message is; the words of the setting `agent.log_level`.
+/// How severe a message is; the words of the setting `agent.log.level`.
 public enum LogLevel: Int, Sendable, CaseIterable, Comparable {
     /// Something failed that a person should fix.
     case error

@@ -1,6 +1,6 @@
 internal import EventLoops
 
-/// The form of lines; the words of `agent.log_format`.
+/// The form of lines; the words of `agent.log.format`.
 public enum LogFormat: String, Sendable, CaseIterable {
     /// A phrase and `key=value` fields.
     case text

@@ -378,7 +378,7 @@ package struct MetricTable: Sendable {
     /// While this is 1, events are evicted for dead destinations, so that apps keep their room on the disk.
     package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
-        "1 while spool.max_unread is exceeded and events are evicted for destinations that acknowledge nothing."
+        "1 while spool.when_full.max_unread is exceeded and events are evicted for destinations that acknowledge nothing."
     )
 
     // MARK: Containers

@@ -8,13 +8,23 @@ struct EffectiveConfiguration {
 
     init(_ settings: Settings) { self.settings = settings }
 
+    /// The settings in today's words: a key that nobody has to set is printed only if it is set, and settings
+    /// of another type or format than a destination has never. What is printed gives no notes when it is read
+    /// back, except for what was set so.
+    private var printed: [EffectiveSetting] {
+        settings.effective.filter { setting in
+            guard !setting.isForeign else { return false }
+            return !setting.isRetired || settings.origin(of: setting.path) != .standard
+        }
+    }
+
     /// The settings as TOML, each with its origin in a comment. It can be read back, except for masked
     /// secrets.
     var toml: String {
         var text = ""
         // The section of the last line, so that a heading is printed only when it changes.
         var section: SectionPlace?
-        for setting in settings.effective {
+        for setting in printed {
             guard let value = setting.value else { continue }
             if setting.section != section {
                 text += "\(section == nil ? "" : "\n")\(setting.section.heading)\n"
@@ -37,7 +47,7 @@ struct EffectiveConfiguration {
     /// The settings as a JSON array of objects: `setting`, `value`, `origin`, and `in_force` if it differs.
     var json: JSONValue {
         .array(
-            settings.effective.map { setting in
+            printed.map { setting in
                 var members = [JSONValue.Member("setting", .string(setting.path))]
                 if let value = setting.value {
                     members.append(.init("value", value.json))

@@ -79,7 +79,7 @@ enum SampleReport {
         report.intervalOrigin = "command"
         report.logLevel = "debug"
         report.reloadProblem = "/etc/spoolship/spoolship.toml:12:1: unknown key \"intervall\""
-        report.edits = ["queue.max_size", "dispatch.interval", "agent.log_level", "destination.main.url"]
+        report.edits = ["queue.max_size", "dispatch.interval", "agent.log", "destination.main.url"]
         report.restartEdits = ["queue.durability"]
         report.restartProblem = "destination main: /etc/spoolship/ca.pem holds no certificate"
         report.destinations[0].lanes[1].ledger.evicted = 4

@@ -87,4 +87,88 @@ struct CheckCommandTests {
         let changes = SettingsChange.all(from: try Settings.load(path: path).settings, to: again.settings)
         #expect(changes.map(\.path) == ["destination.main.token"])
     }
+
+    /// The blocks of TOML on the page of recipes, and configurations with old keys and all kinds of values.
+    private static let samples: [String] = {
+        let main = "\n[[destination]]\nname = \"main\"\ntype = \"stdout\"\n"
+        let recipes = RecipeTests.recipes.flatMap(\.blocks).map { block in
+            block.contains("[[destination]]") ? block : block + main
+        }
+        return recipes + [
+            "",
+            """
+            [agent]
+            log_level = "info"
+            [spool]
+            max_unread = "1GiB"
+            [limits]
+            name_length = { max = 64, beyond = "refuse" }
+            [apps.shop]
+            journal = true
+            may_be_critical = true
+            time = { members = ["a", "b.c"], zone = "Europe/Rome" }
+            [apps.web]
+            read = ["/var/log/web/*.log"]
+            pattern = '^(?P<message>.*)$'
+            since = "24h"
+            [[destination]]
+            name = "archive"
+            type = "s3"
+            [destination.s3]
+            bucket = { name = "events", path_style = true }
+            region = "eu-central-1"
+            credentials = "instance"
+            storage_class = "STANDARD_IA"
+            [[destination]]
+            name = "rows"
+            url = "https://a.example/rows"
+            format = "template"
+            [destination.body]
+            event = "{{event}}"
+            begin = "["
+            end = "]"
+            separator = ","
+            [[destination]]
+            name = "bus"
+            type = "kafka"
+            kafka.brokers = ["kafka.example.com:9093"]
+            kafka.topic = "events-{app}"
+            [[deadline]]
+            name = "reports"
+            time_zone = "Europe/Rome"
+            apps = ["shop"]
+            [stats]
+            hosts = ["a.example"]
+            """,
+        ]
+    }()
+
+    @Test("what --print shows is in today's words: read back, it gives the same settings and no note")
+    func printedIsCurrent() throws {
+        #expect(CheckCommandTests.samples.count > 15)
+        for sample in CheckCommandTests.samples {
+            let settings = try Settings.read([ConfigurationText(file: "a.toml", text: sample)]).settings
+            let printed = EffectiveConfiguration(settings).toml
+            let again = try Settings.read([ConfigurationText(file: "b.toml", text: printed)])
+            #expect(again.warnings.filter { $0.severity == .note } == [], "\(sample)")
+            // Secrets are masked.
+            let changes = SettingsChange.all(from: settings, to: again.settings).filter {
+                !$0.description.contains("(a secret)")
+            }
+            #expect(changes == [], "\(printed)")
+        }
+        let plain = try Settings.read([
+            ConfigurationText(
+                file: "a.toml", text: "[[destination]]\nname = \"a\"\nurl = \"https://a.example\"")
+        ])
+        let shown = EffectiveConfiguration(plain.settings).toml
+        #expect(!shown.contains("poll_interval") && !shown.contains("[destination.s3]"), "\(shown)")
+    }
+
+    @Test("a key that nobody has to set is printed if it is set: it is in force")
+    func retiredIsPrintedIfSet() throws {
+        let text = "[spool]\npoll_interval = \"1s\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\""
+        let settings = try Settings.read([ConfigurationText(file: "a.toml", text: text)]).settings
+        #expect(EffectiveConfiguration(settings).toml.contains("poll_interval = \"1s\""))
+    }
 }

@@ -36,8 +36,7 @@ struct StartupCheckTests {
         let base = """
             agent.state_directory = "\(root)/state"
             spool.directory = "\(root)/spool"
-            control.socket = "\(root)/control.sock"
-            control.group = "root"
+            control.socket = { path = "\(root)/control.sock", group = "root" }
             stats.listen = "off"
 
             """
@@ -349,7 +348,7 @@ struct StartupCheckTests {
             "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\n[destination.tls]\n\(lines)"
         }
         func pair(_ certificate: String, _ key: String) -> String {
-            destination("certificate_file = \"\(certificate)\"\nkey_file = \"\(key)\"")
+            destination("certificate = { file = \"\(certificate)\", key_file = \"\(key)\" }")
         }
         #expect(try problems(pair(certificate, key)).map(\.text) == [])
         try expect(
@@ -396,7 +395,8 @@ struct StartupCheckTests {
         let service = try write("service.pem", "no certificate")
         try expect(
             "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\n[destination.oauth2]\n"
-                + "token_url = \"https://example.com/token\"\nclient_id = \"a\"\nclient_secret = \"b\"\nca_file = \"\(service)\"",
+                + "token_url = { address = \"https://example.com/token\", ca_file = \"\(service)\" }\n"
+                + "client_id = \"a\"\nclient_secret = \"b\"",
             says: "contains no certificate in PEM")
     }
 
@@ -562,7 +562,7 @@ struct StartupCheckTests {
         _ = try write("control.sock", "")
         try expect("", says: "is not a socket; remove it")
         let loaded = try Settings.read([
-            ConfigurationText(file: "t", text: "control.group = \"no-such-group\"")
+            ConfigurationText(file: "t", text: "control.socket.group = \"no-such-group\"")
         ])
         let found = StartupCheck.problems(of: loaded)
         #expect(

@@ -112,7 +112,7 @@ struct MistakesTests {
             ("[queue]\nmax_age = 2026-11-20", "not a date or time"),
             ("[queue]\nmax_age = \"5 minutes\"", "not a duration"),
             ("[queue]\ndurability = \"powerloss\"", "\"power_loss\"?"),
-            ("[agent]\nlog_level = \"Info\"", "did you mean \"info\"?"),
+            ("[agent]\nlog = \"Info\"", "did you mean \"info\"?"),
             ("[agent]\nstate_directory = \"state\"", "absolute"),
             ("queue = 3", "must be a section"), ("[destination]", "must be written [[destination]]"),
             ("[dispatch]\nbatch_on_size = \"yes\"", "true or false"),
@@ -120,7 +120,7 @@ struct MistakesTests {
             ("[retry]\nintervals = [\"1s\", 5]", "has a value that needs a unit"),
             ("[retry]\njitter = nan", "0 to 1"),
             ("[country]\ncode = \"XX\"", "ISO 3166-1"), ("[stats]\nlisten = \"localhost\"", "127.0.0.1:9464"),
-            ("[device]\noverrides = { modle = \"a\" }", "names are sdk_name"),
+            ("[device]\nproperties.overrides = { modle = \"a\" }", "names are sdk_name"),
             ("[[deadline]]\nname = \"a\"\ntime_zone = \"../../etc\"", "tz database"),
             ("[[deadline]]\nname = \"a\"\ntime_zone = \"UTC\"\ntime = \"24:00\"", "as \"04:00\""),
         ])
@@ -260,7 +260,10 @@ struct MistakesTests {
                 "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ntemplate_values = 5",
                 "is not for type stdout"
             ),
-            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.certificate.key_file = \"/k\"",
+                "together"
+            ),
             ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"10ms\"", "must be 1s to 1d"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = 10", "needs a unit"),

@@ -119,9 +119,9 @@ struct ShippedFileTests {
     @Test(
         "all sections and settings of the product are in the table",
         arguments: [
-            "agent": "state_directory log_level log_format shutdown_drain_timeout",
+            "agent": "state_directory log shutdown_drain_timeout",
             "spool":
-                "directory when_full max_unread after_read archive archive_directory max_event_size max_open_files poll_interval"
+                "directory when_full after_read archive archive_directory max_event_size max_open_files poll_interval"
                 + " quarantine_max_size",
             "dead_letters": "max_size",
             "limits": "event_names name_length properties property_key_length property_value_length",
@@ -129,17 +129,17 @@ struct ShippedFileTests {
                 "interval batch_events batch_size parallel_batches critical_delay",
             "queue": "max_size max_age compression durability",
             "retry": "intervals jitter when_exhausted",
-            "priorities": "default rule", "country": "code rule database address", "session": "mode timeout",
-            "device": "properties overrides",
-            "apps": "name level parse pattern columns priority may_be_critical country limits destinations",
+            "priorities": "default rule", "country": "code rule database address", "session": "mode",
+            "device": "properties",
+            "apps": "name level parse pattern columns priority country limits destinations",
             "destination":
                 "name type url format compression headers token tls proxy connect_timeout request_timeout"
                 + " rate_limit",
-            "deadline": "name time margin apps destinations",
+            "deadline": "name time margin for",
             "functions": "command timeout parallel cache",
             "container":
                 "id default_file url public_key open fresh_for refresh_interval may_set may_call",
-            "stats": "listen status_page", "control": "socket group",
+            "stats": "listen status_page", "control": "socket",
         ])
     func tableIsComplete(section: String, settings: String) throws {
         let described = try #require(Settings.description.first { $0.name == section })

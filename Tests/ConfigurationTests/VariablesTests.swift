@@ -80,7 +80,7 @@ struct VariablesTests {
         ])
     func mistakesHaveTheirPlace(text: String, message: String) {
         let error = #expect(throws: ConfigurationError.self) {
-            try VariablesTests.read("[agent]\nlog_level = \"info\"\nstate_directory = \"/\(text)\"\n")
+            try VariablesTests.read("[agent]\nlog = \"info\"\nstate_directory = \"/\(text)\"\n")
         }
         #expect(error?.problems.count == 1, "\(error?.description ?? "")")
         #expect(error?.problems.first?.message.contains(message) == true, "\(error?.description ?? "")")
@@ -90,12 +90,12 @@ struct VariablesTests {
     @Test(
         "ac24: the value of a variable appears in no message, whatever setting it was used in",
         arguments: [
-            "[agent]\nlog_level = \"${TOKEN}\"", "[queue]\nmax_size = \"${TOKEN}\"",
+            "[agent]\nlog = \"${TOKEN}\"", "[queue]\nmax_size = \"${TOKEN}\"",
             "[dispatch]\ninterval = \"${TOKEN}\"",
             "[agent]\nstate_directory = \"${TOKEN}\"", "[[destination]]\nname = \"a\"\nurl = \"${TOKEN}\"",
             "[retry]\nintervals = [\"1s\", \"${TOKEN}\"]", "[country]\ncode = \"${TOKEN}\"",
             "[stats]\nlisten = \"${TOKEN}\"",
-            "[device]\noverrides = { model = 1, sdk_name = \"${TOKEN}\" }",
+            "[device]\nproperties.overrides = { model = 1, sdk_name = \"${TOKEN}\" }",
             "[queue]\ndurability = \"${TOKEN:-x}\"",
         ])
     func ac24_valuesAreNotQuoted(text: String) {

@@ -39,7 +39,7 @@ extension EndToEnd {
         @Test("the log contains no content of events at any level, be they good, bad or rejected")
         func fault27_eventContentStaysOutOfTheLog() throws {
             let bench = try Workbench()
-            bench.settings["agent.log_level"] = "\"verbose\""
+            bench.settings["agent.log"] = "\"verbose\""
             try bench.startReceiver("--marker", "private-rejected")
             try bench.startAgent()
             try bench.append(

@@ -97,8 +97,8 @@ extension EndToEnd {
                 clientAuthority: certificates.caFile)
             bench.settings["destination.url"] = "\"https://127.0.0.1:\(nginx.port)/\""
             bench.settings["destination.tls.ca_file"] = "\"\(certificates.caFile)\""
-            bench.settings["destination.tls.certificate_file"] = "\"\(client).pem\""
-            bench.settings["destination.tls.key_file"] = "\"\(client).key\""
+            bench.settings["destination.tls.certificate"] =
+                "{ file = \"\(client).pem\", key_file = \"\(client).key\" }"
             try bench.startAgent()
             try bench.append(keyed(0..<50), to: "app.jsonl")
             try bench.waitUntilDelivered(50)

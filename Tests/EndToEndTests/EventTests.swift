@@ -180,7 +180,7 @@ extension EndToEnd {
         @Test("tm18: the log level changes at run time, and lines have the journal's form, or JSON")
         func tm18_logs() throws {
             let bench = try Workbench()
-            bench.settings["agent.log_level"] = "\"error\""
+            bench.settings["agent.log"] = "\"error\""
             try bench.configure()
             try bench.startReceiver()
             // Standard error is the journal when this names it.
@@ -203,7 +203,7 @@ extension EndToEnd {
             #expect(try bench.command("log-level", "debug").code == 0)
             let loud = try bench.command("log-level", "loud")
             #expect(loud.code != 0 && loud.text.contains("error, warning, info, debug, verbose"), "\(loud)")
-            bench.settings["agent.log_format"] = "\"json\""
+            bench.settings["agent.log"] = "{ level = \"error\", format = \"json\" }"
             try bench.configure()
             agent.send(SIGHUP)
             try wait(.seconds(30), "the second reload: \(agent.printed)") {

@@ -140,7 +140,7 @@ extension EndToEnd {
         func fuzz() throws {
             let bench = try Workbench()
             // Nothing leaves this machine: nobody listens there.
-            bench.settings["agent.log_level"] = "\"error\""
+            bench.settings["agent.log"] = "\"error\""
             try bench.startReceiver()
             try bench.startAgent()
             let socket = "\(bench.path)/control.sock"

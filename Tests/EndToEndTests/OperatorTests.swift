@@ -191,7 +191,7 @@ extension EndToEnd {
             let bench = try Workbench()
             let token = "\(bench.path)/token"
             try write("old\n", to: token)
-            bench.settings["agent.log_level"] = nil
+            bench.settings["agent.log"] = nil
             bench.settings["destination.token_file"] = "\"\(token)\""
             bench.settings["retry.probe_interval"] = "\"1h\""
             try bench.startReceiver("--fail", "401")

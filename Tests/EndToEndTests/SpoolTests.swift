@@ -58,12 +58,12 @@ extension EndToEnd {
         }
 
         @Test(
-            "spool.max_unread: without acknowledgements the oldest events are evicted, and the spool stays bounded"
+            "max_unread: without acknowledgements the oldest events are evicted, and the spool stays bounded"
         )
         func unreadBytesAreBounded() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
-            bench.settings["spool.max_unread"] = "\"1MiB\""
+            bench.settings["spool.when_full.max_unread"] = "\"1MiB\""
             bench.settings["retry.intervals"] = #"["300ms"]"#
             bench.settings["retry.probe_interval"] = "\"1s\""
             try bench.startReceiver()
@@ -104,11 +104,11 @@ extension EndToEnd {
             #expect(Set(arrived).count == arrived.count && arrived.contains("e\(written - 1)"))
         }
 
-        @Test("spool.max_unread: a dead destination loses events, a healthy one gets all that is read")
+        @Test("max_unread: a dead destination loses events, a healthy one gets all that is read")
         func unreadBytesCostTheDeadOne() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
-            bench.settings["spool.max_unread"] = "\"1MiB\""
+            bench.settings["spool.when_full.max_unread"] = "\"1MiB\""
             bench.settings["destination2.name"] = "\"dead\""
             bench.settings["destination2.type"] = "\"http\""
             bench.settings["destination2.url"] = "\"http://127.0.0.1:\(try freePort())/\""

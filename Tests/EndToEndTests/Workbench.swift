@@ -37,7 +37,7 @@ final class Workbench {
         statsPort = try freePort()
         settings = [
             "agent.state_directory": "\"\(directory.path)/state\"",
-            "agent.log_level": "\"info\"",
+            "agent.log": "\"info\"",
             "spool.directory": "\"\(directory.path)/spool\"",
             "dispatch.interval": "\"1s\"",
             // A new session is an event of its own; here events are counted.

@@ -141,7 +141,8 @@ struct AgentStatus: Sendable {
         let discarded = state.discarded.reduce(0) { $0 + ($1.reason == "repeat" ? $1.events : 0) }
         let early =
             found.forgottenEarly > 0
-            ? "; \(HumanText.count(found.forgottenEarly)) forgotten too early (raise dedup.max_ids)" : ""
+            ? "; \(HumanText.count(found.forgottenEarly)) forgotten too early (raise dedup.window.max_ids)"
+            : ""
         let window = HumanText.duration(settings.dedup.window)
         return [
             "repeats: \(HumanText.count(discarded)) discarded,"
@@ -398,7 +399,7 @@ struct AgentStatus: Sendable {
                 : "the queue was damaged \(state.unknownLosses) times, with an unknown number of events lost: see the log",
             behind.isEmpty
                 ? nil
-                : "more is unread than spool.max_unread allows: the oldest events for \(behind), which acknowledge nothing, are evicted",
+                : "more is unread than spool.when_full.max_unread allows: the oldest events for \(behind), which acknowledge nothing, are evicted",
         ]
     }
 }

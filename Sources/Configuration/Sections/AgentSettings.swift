@@ -23,11 +23,13 @@ public struct AgentSettings: SettingsSection {
         .setting(
             "runtime_directory", \.runtimeDirectory, .path,
             "Values of containers are published here for apps to read.", restart: true),
-        .setting(
-            "log_level", \.logLevel, .choice(by: \.name),
-            "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."
-        ),
-        .setting("log_format", \.logFormat, .choice, "json is for programs that read the log."),
+        .pair(
+            "log", .init("level", \.logLevel, .choice(by: \.name)), .init("format", \.logFormat, .choice),
+            "The least severe messages of its log: info also shows rotations and reloads, debug each step;"
+                + " `spoolship log-level` changes it for a while. Format json is for programs that read the"
+                + " log."),
+        .setting("log_level", \.logLevel, .choice(by: \.name), "Now log.level.").renamed(to: "log.level"),
+        .setting("log_format", \.logFormat, .choice, "Now log.format.").renamed(to: "log.format"),
         .setting(
             "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
             "How long the agent keeps sending once it is stopped; 0 sends nothing. Nothing is lost either way."

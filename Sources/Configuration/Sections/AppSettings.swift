@@ -199,15 +199,14 @@ public struct AppSettings: SettingsSection {
                     + " keeps the line. By default records "
                     + "are repaired, events are not.", example: "\"replace\""),
             // What events get, and where they go.
-            .setting(
-                "priority", \.priority, optional: .choice(by: \.name),
-                "The priority of its events, if neither the event nor a rule sets it.",
+            .pair(
+                "priority", .init("default", \.priority, optional: .choice(by: \.name)),
+                .init("may_be_critical", \.mayBeCritical, optional: .boolean),
+                "The priority of its events, if neither the event nor a rule sets it; and whether its events"
+                    + " may declare themselves critical: by default true, for incoming false.",
                 example: "\"normal\""),
-            .setting(
-                "may_be_critical", \.mayBeCritical, optional: .boolean,
-                "true lets its events declare themselves critical; by default true, for incoming false.",
-                example: "true"
-            ),
+            .setting("may_be_critical", \.mayBeCritical, optional: .boolean, "Now priority.may_be_critical.")
+                .renamed(to: "priority.may_be_critical"),
             .setting(
                 "country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
             .setting(

@@ -68,10 +68,13 @@ public struct ContainerSettings: SettingsSection {
             "default_file", \.defaultFile, optional: .path,
             "Used until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
             example: "\"/etc/spoolship/containers/GTM-1234\""),
-        .setting(
-            "url", \.url, optional: EndpointURL.settingType("https", "http"),
-            "The address to fetch it from; without it only the default file is used.",
+        .pair(
+            "url", .init("address", \.url, optional: EndpointURL.settingType("https", "http")),
+            .init("ca_file", \.caFile, optional: .path),
+            "The address to fetch it from; without it only the default file is used. ca_file has the"
+                + " certificates to trust there instead of the system's (PEM).",
             example: "\"https://config.example.com/GTM-1234\""),
+        .setting("ca_file", \.caFile, optional: .path, "Now url.ca_file.").renamed(to: "url.ca_file"),
         .setting(
             "public_key", \.publicKeys, oneOrMore(of: publicKeyType),
             "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Required with url.",
@@ -105,9 +108,6 @@ public struct ContainerSettings: SettingsSection {
             "hash_key", \.hashKey, optional: SecretFile.valueType,
             "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand -hex 32).",
             example: "\"file:/etc/spoolship/hash.key\""),
-        .setting(
-            "ca_file", \.caFile, optional: .path, "Certificates to trust instead of the system's (PEM).",
-            example: "\"/etc/spoolship/ca.pem\""),
         .setting("hash_key_file", \.hashKeyFile, optional: .path, "Now hash_key.").renamed(to: "hash_key"),
         .setting(
             "hash_key_credential", \.hashKeyCredential, optional: SecretSource.credentialNameType,

@@ -10,17 +10,20 @@ public struct StatsSettings: SettingsSection {
     package var hosts: [String] = []
 
     static let entries: [Entry<StatsSettings>] = [
-        .setting(
-            "listen", \.listen, ListenAddress.settingType,
-            "Another address lets other machines scrape, without TLS or password; off closes the port.",
+        .pair(
+            "listen", .init("address", \.listen, ListenAddress.settingType),
+            .init("hosts", \.hosts, hostsType),
+            "Another address lets other machines scrape, without TLS or password; off closes the port. hosts"
+                + " are the host names that it answers to, as in [\"web1.example.com\"], besides addresses,"
+                + " localhost and the machine's name.",
             restart: true),
         .setting(
             "status_page", \.statusPage, .boolean, "false leaves only metrics and health.", restart: true),
-        .setting(
-            "hosts", \.hosts, .list(of: .text(), count: 0...64, unique: true),
-            "Host names that the port answers to, as in [\"web1.example.com\"], besides addresses, localhost and the"
-                + " machine's name.", restart: true),
+        .setting("hosts", \.hosts, hostsType, "Now listen.hosts.", restart: true)
+            .renamed(to: "listen.hosts"),
     ]
+
+    private static let hostsType = ValueType<[String]>.list(of: .text(), count: 0...64, unique: true)
 }
 
 /// `[control]`: the Unix socket that the commands use.
@@ -34,12 +37,14 @@ public struct ControlSettings: SettingsSection {
     package init() {}
 
     static let entries: [Entry<ControlSettings>] = [
-        .setting(
-            "socket", \.socket, ControlSettings.socketPathType,
-            "The socket on which commands reach the agent.", restart: true),
-        .setting(
-            "group", \.group, .text(), "Its members may use the commands, as root and the agent's user may.",
+        .pair(
+            "socket", .init("path", \.socket, ControlSettings.socketPathType),
+            .init("group", \.group, .text()),
+            "The socket on which commands reach the agent, and the group whose members may use them, as root"
+                + " and the agent's user may.",
             restart: true),
+        .setting("group", \.group, .text(), "Now socket.group.", restart: true)
+            .renamed(to: "socket.group"),
     ]
 }
 

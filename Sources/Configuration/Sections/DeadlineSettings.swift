@@ -32,11 +32,17 @@ public struct DeadlineSettings: SettingsSection {
             "margin", \.margin, .duration(.zero ... .seconds(86_400)),
             "How long before that time events go first within their priority, without waiting for the interval."
         ),
-        .setting("apps", \.apps, .list(of: .text(), unique: true), "The apps; [] for all."),
-        .setting(
-            "destinations", \.destinations, .list(of: .destinationName, unique: true),
-            "The destinations; [] for all."),
+        .pair(
+            "for", .init("apps", \.apps, appsType), .init("destinations", \.destinations, destinationsType),
+            "The apps and the destinations whose events it is for; [] for all.",
+            example: "{ apps = [\"shop\"], destinations = [\"reports\"] }"),
+        .setting("apps", \.apps, appsType, "Now for.apps.").renamed(to: "for.apps"),
+        .setting("destinations", \.destinations, destinationsType, "Now for.destinations.")
+            .renamed(to: "for.destinations"),
     ]
+
+    private static let appsType = ValueType<[String]>.list(of: .text(), unique: true)
+    private static let destinationsType = ValueType<[String]>.list(of: .destinationName, unique: true)
 }
 
 extension DeadlineSettings {

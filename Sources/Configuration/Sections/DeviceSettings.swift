@@ -32,14 +32,18 @@ public struct DeviceSettings: SettingsSection {
     package var overrides: [String: String] = [:]
 
     static let entries: [Entry<DeviceSettings>] = [
-        .setting(
-            "properties", \.properties, .list(of: .choice, unique: true),
-            "Leave out what you do not need; [] sends none. Unknown properties are left out anyway."),
-        .setting(
-            "overrides", \.overrides,
-            .map(of: .text(), names: DeviceProperty.allCases.map(\.rawValue).joined(separator: ", ")) {
-                name in
-                DeviceProperty(rawValue: name) != nil
-            }, "Values to send instead of those found.", example: "{ model = \"rack 12\" }"),
+        .pair(
+            "properties", .init("names", \.properties, .list(of: .choice, unique: true)),
+            .init("overrides", \.overrides, overridesType),
+            "Leave out what you do not need; [] sends none. Unknown properties are left out anyway. overrides"
+                + " are values to send instead of those found, as { model = \"rack 12\" }."),
+        .setting("overrides", \.overrides, overridesType, "Now properties.overrides.")
+            .renamed(to: "properties.overrides"),
     ]
+
+    private static let overridesType = ValueType<[String: String]>.map(
+        of: .text(), names: DeviceProperty.allCases.map(\.rawValue).joined(separator: ", ")
+    ) {
+        DeviceProperty(rawValue: $0) != nil
+    }
 }

@@ -34,13 +34,17 @@ public struct DedupSettings: SettingsSection {
     package var maxIDs = 250_000
 
     static let entries: [Entry<DedupSettings>] = [
-        .setting(
-            "window", \.window, .duration(.seconds(60) ... .seconds(30 * 86_400), zero: "not at all"),
-            "How long the ids of an app's events are remembered; an event with one of them is discarded as"
-                + " a repeat."),
-        .setting(
-            "max_ids", \.maxIDs, .count(1_000...10_000_000),
-            "How many ids are remembered at most, 8 bytes each in the queue's file; the oldest are forgotten"
-                + " first."),
+        .pair(
+            "window",
+            .init(
+                "time", \.window, .duration(.seconds(60) ... .seconds(30 * 86_400), zero: "not at all")),
+            .init("max_ids", \.maxIDs, idsType),
+            "How long the ids of an app's events are remembered, and how many at most, 8 bytes each in the"
+                + " queue's file: the oldest are forgotten first. An event with a remembered id is discarded"
+                + " as a repeat.",
+            example: "\"24h\""),
+        .setting("max_ids", \.maxIDs, idsType, "Now window.max_ids.").renamed(to: "window.max_ids"),
     ]
+
+    private static let idsType = ValueType<Int>.count(1_000...10_000_000)
 }

@@ -39,18 +39,19 @@ public struct SpoolSettings: SettingsSection {
 
     private static let archiveAgeType = ValueType<Duration>.duration(
         .seconds(60) ... .seconds(3650 * 86_400), zero: "no limit")
+    private static let unreadType = ValueType<Int>.size(1 << 20...1 << 47, zero: "no bound")
     private static let archiveSizeType = ValueType<Int>.size(1 << 20...1 << 47, zero: "no bound")
 
     static let entries: [Entry<SpoolSettings>] = [
         .setting("directory", \.directory, .path, "Where apps write their events.", restart: true),
-        .setting(
-            "when_full", \.whenFull, .choice,
-            "When the queue is full: wait leaves events in the spool; evict gives up the lowest priority first, then the oldest of the app that holds most."
-        ),
-        .setting(
-            "max_unread", \.maxUnread, .size(1 << 20...1 << 47, zero: "no bound"),
-            "Beyond it, wait gives up the oldest events of destinations that acknowledge nothing: a dead one cannot fill the disk."
-        ),
+        .pair(
+            "when_full", .init("then", \.whenFull, .choice), .init("max_unread", \.maxUnread, unreadType),
+            "When the queue is full: wait leaves events in the spool; evict gives up the lowest priority"
+                + " first, then the oldest of the app that holds most. If more than max_unread is in the"
+                + " spool, wait gives up the oldest events of destinations that acknowledge nothing: a dead"
+                + " one cannot fill the disk."),
+        .setting("max_unread", \.maxUnread, unreadType, "Now when_full.max_unread.")
+            .renamed(to: "when_full.max_unread"),
         .setting(
             "after_read", \.afterRead, .choice,
             "keep if something else removes the files; archive to keep them for a while, in .spoolship/archive.",

@@ -30,7 +30,8 @@ package final class ControlServer: Sendable {
         self.routes = routes
         group = try name.map { name throws(ControlError) in
             guard let entry = getgrnam(name) else {
-                throw ControlError(.badAddress, "there is no group \(name): make it, or change control.group")
+                throw ControlError(
+                    .badAddress, "there is no group \(name): make it, or change control.socket.group")
             }
             return entry.pointee.gr_gid
         }

@@ -65,7 +65,7 @@ package enum UnixSocket {
             throw ControlError(
                 .notPermitted,
                 "the control socket cannot be given to group \(group): \(SystemError.message(reason)); "
-                    + "make the agent's user a member of it, or set control.group")
+                    + "make the agent's user a member of it, or set control.socket.group")
         }
         guard chmod(temporary, 0o660) == 0, Glibc.listen(raw, 128) == 0, rename(temporary, path) == 0 else {
             let reason = errno

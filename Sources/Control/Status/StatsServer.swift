@@ -43,7 +43,9 @@ package final class StatsServer: Sendable {
                 guard let host = head.host, !hosts.contains(host) else { return nil }
                 return ControlRefusal(
                     421, "unknown_host",
-                    "this port is not known as \(host): use its address, or add the name to stats.hosts")
+                    "this port is not known as \(host): use its address, or add the name to"
+                        + " stats.listen.hosts"
+                )
             },
             figures: figures,
             handler: { request in

@@ -121,7 +121,7 @@ enum TransferFailure {
     static func refusedByServer(_ said: String, _ host: String) -> String? {
         let alerts: KeyValuePairs = [
             "certificate required":
-                "\(host) requires a client certificate and got none: see tls.certificate_file and tls.key_file",
+                "\(host) requires a client certificate and got none: see tls.certificate",
             "alert unknown ca":
                 "\(host) does not know the CA of the agent's certificate (unknown ca): use one that it trusts",
             "alert bad certificate": "\(host) does not accept the agent's certificate (bad certificate)",
@@ -129,7 +129,7 @@ enum TransferFailure {
             "alert certificate revoked": "\(host) says that the agent's certificate was revoked",
             "alert handshake failure":
                 "\(host) shares no cipher with the agent, or requires a client certificate (handshake failure):"
-                + " see tls.certificate_file and tls.minimum_version",
+                + " see tls.certificate and tls.minimum_version",
             "alert protocol version":
                 "\(host) offers no TLS version that is allowed here: see tls.minimum_version",
         ]
@@ -142,7 +142,7 @@ enum TransferFailure {
     /// The message for a server that closes the connection right after the handshake.
     static func hungUp(_ host: String) -> String {
         "\(host) closed the connection right after the TLS handshake: it may require a client certificate,"
-            + " or not accept the agent's (tls.certificate_file)"
+            + " or not accept the agent's (tls.certificate)"
     }
 
     /// Whether the kernel has no route to the destination. For agents that may not watch the routes

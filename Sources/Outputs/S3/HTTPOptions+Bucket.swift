@@ -5,8 +5,8 @@ extension HTTPOptions {
     /// The same options for the bucket that these settings name: the address becomes the bucket's, with a
     /// slash at the end, to which keys are appended.
     ///
-    /// The bucket is a part of the host name, or of the path with `path_style`, which many stores other
-    /// than Amazon's need.
+    /// The bucket is a part of the host name, or of the path with `bucket.path_style`, which many stores
+    /// other than Amazon's need.
     /// - Throws: `OutputError` with code `invalidSetting`.
     package func ofBucket(_ s3: S3Settings) throws(OutputError) -> HTTPOptions {
         let text = settings.url?.text ?? "https://s3.\(s3.aws.region).amazonaws.com"

@@ -26,7 +26,7 @@ enum S3Answer {
         case (401, _): return .held(failure("the credentials are missing or wrong"))
         case (403, _): return .held(failure(held["AccessDenied"]))
         case (404, _):
-            return .held(failure("nothing is at this address; check bucket, endpoint and path_style"))
+            return .held(failure("nothing is at this address; check bucket, endpoint and bucket.path_style"))
         case (501, _): return .held(failure(held["NotImplemented"]))
         case (301, _), (302, _), (308, _):
             return .held(failure("a redirect, which is not followed; set region and endpoint"))
@@ -55,7 +55,7 @@ enum S3Answer {
         "AuthorizationHeaderMalformed": elsewhere, "PermanentRedirect": elsewhere,
         "AccessDenied": "the credentials may not write here; s3:PutObject is needed for this bucket and key",
         "NotImplemented":
-            "the server does not support part of the request; if it is If-None-Match, set if_none_match = false",
+            "the server does not support part of the request; if it is If-None-Match, set key.if_none_match = false",
     ]
     /// Hint for expired session tokens; also marks their codes (`saysExpired`).
     private static let noToken = "the session token is no longer valid; give the agent new credentials"

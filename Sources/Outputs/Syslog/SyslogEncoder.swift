@@ -11,7 +11,7 @@ package struct SyslogEncoder: Sendable {
     struct Messages {
         /// All messages with their lengths, one after the other.
         var bytes: [UInt8] = []
-        /// Events whose messages exceed `syslog.max_message`. A receiver cuts or drops a longer message
+        /// Events whose messages exceed `syslog.message.max_size`. A receiver cuts or drops a longer message
         /// without saying so.
         var tooLong: [RejectedEvent] = []
     }
@@ -37,7 +37,7 @@ package struct SyslogEncoder: Sendable {
                 let failure = Failure(
                     kind: .local,
                     message: "its message has \(message.count) bytes;"
-                        + " syslog.max_message is \(settings.maxMessage)")
+                        + " syslog.message.max_size is \(settings.maxMessage)")
                 result.tooLong.append(RejectedEvent(index: place, failure: failure, isFinal: true))
                 continue
             }

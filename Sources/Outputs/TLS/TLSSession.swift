@@ -108,7 +108,7 @@ final class TLSSession {
             SSL_CTX_set_default_verify_paths(context)
         }
         guard !contents.certificate.isEmpty else { return }
-        try CertificateFile(pem: contents.certificate, path: "certificate_file").present(
+        try CertificateFile(pem: contents.certificate, path: "certificate.file").present(
             in: context, key: contents.key)
     }
 

@@ -27,7 +27,7 @@ struct QueueState {
     var walReader: String?
     /// What was evicted and refused since the cap was reached; nil while there is room.
     var fullEpisode: FullEpisode?
-    /// Destinations that must give up events because too much is unread (`spool.max_unread`).
+    /// Destinations that must give up events because too much is unread (`spool.when_full.max_unread`).
     var givenUp: GivenUp?
     /// The relief while the file is full although it is below its bounds.
     var relief = Relief()

@@ -173,7 +173,7 @@ struct PrivacyProof {
                 agent.hash_key = "file:\(directory)/hash.key"
                 agent.state_directory = "\(directory)/state"
                 agent.runtime_directory = "\(directory)/run"
-                agent.log_level = "verbose"
+                agent.log = "verbose"
                 agent.shutdown_drain_timeout = "1s"
                 spool.directory = "\(directory)/spool"
                 spool.max_event_size = "8KiB"

@@ -30,10 +30,10 @@ extension StartupCheck {
             checkCertificates(file, "\(path).tls.ca_file", chain: false)
         }
         let certificate = tls.certificateFile.flatMap {
-            checkCertificates($0, "\(path).tls.certificate_file", chain: true)
+            checkCertificates($0, "\(path).tls.certificate.file", chain: true)
         }
-        if let file = tls.keyFile, let key = checkReadable(file, "\(path).tls.key_file") {
-            warnIfReadableByAll(file, "\(path).tls.key_file")
+        if let file = tls.keyFile, let key = checkReadable(file, "\(path).tls.certificate.key_file") {
+            warnIfReadableByAll(file, "\(path).tls.certificate.key_file")
             // A key that does not belong to the certificate would fail in the TLS handshake only, with a
             // message that does not name either file.
             if let certificate {
@@ -41,7 +41,7 @@ extension StartupCheck {
                     let owner = try CertificateFile(pem: certificate, path: tls.certificateFile ?? "")
                     try owner.checkKey(pem: key, path: file)
                 } catch {
-                    add("\(path).tls.key_file", error.message)
+                    add("\(path).tls.certificate.key_file", error.message)
                 }
             }
         }
@@ -90,7 +90,7 @@ extension StartupCheck {
     mutating func checkFiles(of container: ContainerSettings) {
         let path = "container.\(container.id)"
         if let file = container.caFile {
-            checkCertificates(file, "\(path).ca_file", chain: false)
+            checkCertificates(file, "\(path).url.ca_file", chain: false)
         }
         let hashKey = checkHashKey(of: container, path)
         guard let file = container.defaultFile else { return }

@@ -353,9 +353,9 @@ struct StartupCheck {
         }
         // The default group exists only where the package is installed; elsewhere the agent uses its own
         // group.
-        if settings.origin(of: "control.group") != .standard, getgrnam(settings.control.group) == nil {
+        if settings.origin(of: "control.socket.group") != .standard, getgrnam(settings.control.group) == nil {
             add(
-                "control.group",
+                "control.socket.group",
                 "is \"\(settings.control.group)\", and there is no such group; create it (groupadd --system"
                     + " \(settings.control.group)), or name another")
         }

@@ -113,7 +113,7 @@ struct SyslogMessageTests {
         let made = try messages(lines) { $0.maxMessage = 500 }
         #expect(made.texts.count == 2 && made.tooLong.map(\.index) == [1])
         let rejected = try #require(made.tooLong.first)
-        #expect(rejected.isFinal && rejected.failure.message.contains("syslog.max_message is 500"))
+        #expect(rejected.isFinal && rejected.failure.message.contains("syslog.message.max_size is 500"))
     }
 }
 

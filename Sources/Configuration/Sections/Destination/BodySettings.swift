@@ -10,13 +10,14 @@ extension BodySettings: SettingsSection {
             "What is written for each event. Placeholders: {{event}}, {{base64}}, {{json:PATH}} (a member as JSON), {{text:PATH}} (inside"
                 + " quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, {{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
             example: "'{\"data\":\"{{base64}}\"}'"),
-        .setting(
-            "request", \.request, requestType, "The whole request, with {{events}} for its events.",
-            example: "'{\"messages\":[{{events}}]}'"),
-        .setting(
+        .pair(
             // Fragments may be empty or contain line feeds; `.text` would refuse both.
-            "separator", \.separator, BodyTemplate.fragmentType, "What is between two events.", example: "','"
-        ),
+            "request", .init("text", \.request, requestType),
+            .init("separator", \.separator, BodyTemplate.fragmentType),
+            "The whole request, with {{events}} for its events, and what is between two of them.",
+            example: "{ text = '{\"messages\":[{{events}}]}', separator = ',' }"),
+        .setting("separator", \.separator, BodyTemplate.fragmentType, "Now request.separator.")
+            .renamed(to: "request.separator"),
         .setting("begin", \.begin, BodyTemplate.fragmentType, "Now before {{events}} in request.")
             .renamed(to: "request"),
         .setting("end", \.end, BodyTemplate.fragmentType, "Now behind {{events}} in request.")

@@ -83,7 +83,7 @@ extension DestinationSettings {
         where context.isSet("\(path).tls.\(key)") {
             context.complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has no equivalent")
         }
-        for key in ["ca_file", "certificate_file"] where context.isSet("\(path).tls.\(key)") && !kafka.tls {
+        for key in ["ca_file", "certificate"] where context.isSet("\(path).tls.\(key)") && !kafka.tls {
             context.complain(of: "\(path).tls.\(key)", "has no effect with kafka.tls = false")
         }
     }

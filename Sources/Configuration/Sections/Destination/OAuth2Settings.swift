@@ -4,12 +4,17 @@ internal import Model
 extension OAuth2Settings: SettingsSection {
     static let entries: [Entry<OAuth2Settings>] =
         [
-            .setting(
+            .pair(
                 // http is judged as for the destination's own url (`allow_plain_http`): the client's secret
-                // goes there.
-                "token_url", \.tokenURL, optional: EndpointURL.settingType("https", "http"),
-                "The token endpoint.",
+                // goes there. The CA is separate from the destination's `tls.ca_file`: a login server often
+                // has a public certificate when the receiver has a private one.
+                "token_url",
+                .init("address", \.tokenURL, optional: EndpointURL.settingType("https", "http")),
+                .init("ca_file", \.caFile, optional: .path),
+                "The token endpoint, and the certificates that are trusted there; by default the system's.",
                 example: "\"https://login.example.com/oauth2/token\""),
+            .setting("ca_file", \.caFile, optional: .path, "Now token_url.ca_file.")
+                .renamed(to: "token_url.ca_file"),
             .setting(
                 "grant", \.grant, .choice,
                 "client_credentials or jwt_bearer."
@@ -47,11 +52,5 @@ extension OAuth2Settings: SettingsSection {
                 "The audience of the token, if the server requires one; that of the assertion is by default"
                     + " the token endpoint.",
                 example: "\"https://events.example.com\""),
-            .setting(
-                // Separate from the destination's `tls.ca_file`: a login server often has a public
-                // certificate when the receiver has a private one.
-                "ca_file", \.caFile, optional: .path,
-                "The certificates that are trusted at the token endpoint; by default the system's.",
-                example: "\"/etc/spoolship/login-ca.pem\""),
         ]
 }

@@ -11,36 +11,43 @@ extension S3Settings: SettingsSection {
 
     /// The bucket and its objects.
     private static let bucketEntries: [Entry<S3Settings>] = [
-        .setting(
-            "bucket", \.bucket, S3Settings.bucketNameType.standingForNothing(""),
-            "The bucket; it must exist.",
+        .pair(
+            "bucket", .init("name", \.bucket, S3Settings.bucketNameType.standingForNothing("")),
+            .init("path_style", \.pathStyle, .boolean),
+            "The bucket; it must exist. path_style = true addresses it as https://host/bucket/key, the"
+                + " default of MinIO and Ceph; false as https://bucket.host/key.",
             example: "\"events\""),
+        .setting("path_style", \.pathStyle, .boolean, "Now bucket.path_style.")
+            .renamed(to: "bucket.path_style"),
         .setting(
             "region", \.aws.region, AWSSettings.nameType("region").standingForNothing(""),
             "The bucket's region; servers without regions accept any, often us-east-1.",
             example: "\"eu-central-1\""
         ).listedElsewhere(),
-        .setting(
-            "path_style", \.pathStyle, .boolean,
-            "true: https://host/bucket/key, the default of MinIO and Ceph; false: https://bucket.host/key."),
-        .setting(
-            "key", \.key, .template(.key),
+        .pair(
+            "key", .init("name", \.key, .template(.key)),
+            .init("if_none_match", \.ifNoneMatch, .boolean),
             "The name of an object: {date} and {hour} (UTC) of its oldest event's acceptance, {install_id},"
                 + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added. With {app}, {level},"
                 + " {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an object for each value."
+                + " An existing object is not written again; if_none_match = false is for servers that do not"
+                + " support the condition (they answer 501): a repeat then replaces the object with the same"
+                + " events."
         ),
+        .setting("if_none_match", \.ifNoneMatch, .boolean, "Now key.if_none_match.")
+            .renamed(to: "key.if_none_match"),
+        .pair(
+            "storage", .init("class", \.storageClass, optional: S3Settings.storageClassType),
+            .init("encryption", \.serverSideEncryption, optional: .choice),
+            "The storage class of objects, and their encryption by the server; by default the bucket's,"
+                + " which may name your key.",
+            example: "{ class = \"STANDARD_IA\", encryption = \"aws:kms\" }"),
         .setting(
-            "if_none_match", \.ifNoneMatch, .boolean,
-            "An existing object is not written again. false for servers that do not support the condition (they answer"
-                + " 501): a repeat then replaces the object with the same events."),
+            "storage_class", \.storageClass, optional: S3Settings.storageClassType, "Now storage.class."
+        ).renamed(to: "storage.class"),
         .setting(
-            "storage_class", \.storageClass, optional: S3Settings.storageClassType,
-            "The storage class; by default the bucket's.",
-            example: "\"STANDARD_IA\""),
-        .setting(
-            "server_side_encryption", \.serverSideEncryption, optional: .choice,
-            "Encryption by the server; by default the bucket's, which may name your key.",
-            example: "\"aws:kms\""),
+            "server_side_encryption", \.serverSideEncryption, optional: .choice, "Now storage.encryption."
+        ).renamed(to: "storage.encryption"),
     ]
 }
 

@@ -4,10 +4,14 @@ internal import Model
 extension SyslogSettings: SettingsSection {
     static let entries: [Entry<SyslogSettings>] = [
         .setting("facility", \.facility, .choice, "The facility of all messages."),
-        .setting(
-            "message", \.message, .choice,
+        .pair(
+            "message", .init("form", \.message, .choice), .init("max_size", \.maxMessage, maxMessageType),
             "event: the message is the event as JSON; text: it is the event's own message, and of the other"
-                + " members only those in structured_data are sent."),
+                + " members only those in structured_data are sent. max_size is the longest message that the"
+                + " receiver reads (rsyslog: maxMessageSize; syslog-ng: log-msg-size). Events with longer"
+                + " ones become dead letters: a receiver cuts or splits them silently."),
+        .setting("max_message", \.maxMessage, maxMessageType, "Now message.max_size.")
+            .renamed(to: "message.max_size"),
         .pair(
             "structured_data",
             .init("members", \.structuredData, .list(of: .text(), count: 0...64, unique: true)),
@@ -18,13 +22,11 @@ extension SyslogSettings: SettingsSection {
         .setting(
             "structured_data_id", \.structuredDataID, structuredDataIDType, "Now structured_data.id."
         ).renamed(to: "structured_data.id"),
-        .setting(
-            // A receiver may refuse or cut messages beyond 480 bytes (RFC 5424, section 6.1), so no limit can
-            // be below.
-            "max_message", \.maxMessage, .size(480...(1 << 20)),
-            "The longest message that the receiver reads (rsyslog: maxMessageSize; syslog-ng: log-msg-size)."
-                + " Events with longer ones become dead letters: a receiver cuts or splits them silently."),
     ]
+
+    /// A receiver may refuse or cut messages beyond 480 bytes (RFC 5424, section 6.1), so no limit can be
+    /// below.
+    private static let maxMessageType = ValueType<Int>.size(480...(1 << 20))
 
     private static let structuredDataIDType = ValueType<String>.checked(
         "SD-ID", mustBe: "NAME@NUMBER of at most 32 letters, digits, -, _ and dots"

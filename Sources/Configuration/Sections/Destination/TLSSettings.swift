@@ -8,13 +8,15 @@ extension TLSOptions: SettingsSection {
             "ca_file", \.caFile, optional: .path,
             "Certificates to trust instead of the system's (PEM); reread when it changes.",
             example: "\"/etc/spoolship/ca.pem\""),
-        .setting(
-            "certificate_file", \.certificateFile, optional: .path,
-            "The agent's certificate, if the receiver asks for one (PEM).",
-            example: "\"/etc/spoolship/client.pem\""),
-        .setting(
-            "key_file", \.keyFile, optional: .path, "Its key (PEM).", example: "\"/etc/spoolship/client.key\""
-        ),
+        .pair(
+            "certificate", .init("file", \.certificateFile, optional: .path),
+            .init("key_file", \.keyFile, optional: .path),
+            "The agent's certificate, if the receiver asks for one, and its key (PEM).",
+            example: "{ file = \"/etc/spoolship/client.pem\", key_file = \"/etc/spoolship/client.key\" }"),
+        .setting("certificate_file", \.certificateFile, optional: .path, "Now certificate.file.")
+            .renamed(to: "certificate.file"),
+        .setting("key_file", \.keyFile, optional: .path, "Now certificate.key_file.")
+            .renamed(to: "certificate.key_file"),
         .setting(
             // A list, so that a receiver can get a new key without an outage: its hash is added here first.
             "pinned_keys", \.pinnedKeys, .list(of: pinnedKeyType, unique: true),
