@@ -2,8 +2,8 @@ internal import EventLoops
 internal import Model
 
 /// Decides when a full queue must evict events although it is configured to wait: more waits in the spool
-/// than `spool.when_full.max_unread` allows, and some destinations acknowledge nothing, so that waiting for them would
-/// only fill the disk. A pure value.
+/// than `spool.when_full.max_unread` allows, and some destinations acknowledge nothing, so that waiting for
+/// them would only fill the disk. A pure value.
 struct UnreadBound {
     /// How long a destination with waiting events may acknowledge nothing before it counts as behind.
     static let patience = Duration.seconds(30)

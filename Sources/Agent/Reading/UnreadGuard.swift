@@ -5,8 +5,8 @@ internal import Model
 internal import Queue
 internal import Synchronization
 
-/// Enforces `spool.when_full.max_unread`: looks at the spool while the queue is full, and lets the queue evict events
-/// of dead destinations if unread files would fill the disk otherwise (`UnreadBound` decides).
+/// Enforces `spool.when_full.max_unread`: looks at the spool while the queue is full, and lets the queue
+/// evict events of dead destinations if unread files would fill the disk otherwise (`UnreadBound` decides).
 ///
 /// It lives on the main loop, and has no timer while the queue has room.
 actor UnreadGuard: MetricCollector, LoopActor {
