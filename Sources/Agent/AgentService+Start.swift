@@ -81,7 +81,7 @@ extension AgentService {
             ) { await self.backfillOptions(queue, reader) },
             containers: keeper, functions: functions, recorder: StatusRecorder(),
             ports: PortWatch(on: loop, time: time, log: log),
-            hostWatch: HostWatch(on: loop) {
+            hostWatch: HostWatch(on: readerLoop, sharing: reader.shared) {
                 Task(executorPreference: self.loop) { await self.hostChanged() }
             },
             pulse: Pulse(on: loop, time: time, log: log, silenced: { reader.mounts.note(silent: $0) }) {
@@ -388,6 +388,6 @@ extension AgentService {
         let journals = JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log)
         return Reading(
             spool: spool, places: places, journals: journals, journalIntakes: sources.map(\.intake),
-            mounts: mounts)
+            mounts: mounts, shared: shared)
     }
 }

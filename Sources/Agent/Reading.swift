@@ -19,6 +19,8 @@ struct Reading: Sendable {
     let journalIntakes: [LoopBound<Intake>]
     /// The loops of file systems that may never answer.
     let mounts: MountLoops
+    /// What the readers on the loop *reader* share.
+    let shared: LoopBound<SharedReading>
 
     /// How long the stop waits for readers whose file system may never answer. What they had not committed by
     /// then is read again after the next start.

@@ -1,8 +1,8 @@
 public import EventLoops
 
 /// Resources that all readers of one loop share: the buffer for blocks, and the inotify instance for files
-/// that are read in place. The spool has an instance of its own, so that an overflow of its event queue does
-/// not make other readers list everything again.
+/// that are read in place, which others on the loop may use (`watchNames`). The spool has an instance of its
+/// own, so that an overflow of its event queue does not make other readers list everything again.
 ///
 /// To be used on the loop's thread only; readers hold it as a `LoopBound`.
 public final class SharedReading {

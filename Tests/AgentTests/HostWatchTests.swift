@@ -7,6 +7,7 @@ import Testing
 
 @testable import Agent
 @testable import Configuration
+@testable import Spool
 
 @Suite("The host's name and time zone", .timeLimit(.minutes(2)))
 struct HostWatchTests {
@@ -34,7 +35,10 @@ struct HostWatchTests {
         defer { loop.stop() }
         let calls = Calls()
         let path = "\(directory.path)/localtime"
-        let watch = HostWatch(on: loop, nameFile: "/nonexistent", localTime: path) { calls.add() }
+        let watch = HostWatch(
+            on: loop, sharing: LoopBound(SharedReading(on: loop), to: loop), nameFile: "/nonexistent",
+            localTime: path
+        ) { calls.add() }
         await watch.start()
         // A name that is no concern comes first: were it reported, more calls would come than changes.
         try WholeFile.replace("\(directory.path)/resolv.conf", with: [0x0A], mode: 0o644)
@@ -57,7 +61,10 @@ struct HostWatchTests {
         try loop.start()
         defer { loop.stop() }
         let calls = Calls()
-        let watch = HostWatch(on: loop, localTime: "/nonexistent/localtime") { calls.add() }
+        let watch = HostWatch(
+            on: loop, sharing: LoopBound(SharedReading(on: loop), to: loop),
+            localTime: "/nonexistent/localtime"
+        ) { calls.add() }
         await watch.start()
         for round in 0..<3 {
             // The kernel reports renames in all namespaces; this machine keeps its name.

@@ -22,6 +22,7 @@ struct FileTraceTests {
         if random.next() % 2 == 0 { trace.owner = UInt32(truncatingIfNeeded: random.next()) }
         if random.next() % 2 == 0 { trace.origin = FileName("events-\(random.next() % 100).jsonl") }
         if random.next() % 2 == 0 { trace.unreadEnd = Int64(random.next() >> 2) }
+        if random.next() % 2 == 0 { trace.taken = Int64(random.next() >> 2) }
         return trace
     }
 

@@ -347,6 +347,69 @@ struct FollowedLinksTests {
         #expect(links.takeToLook(atMost: .max).links.count == LinkedDirectories.most)
     }
 
+    @Test("the table of links to directories holds what a set would hold")
+    func likeSet() {
+        var random = SplitMix64(seed: 51)
+        for _ in 0..<100 {
+            var links = LinkedDirectories()
+            var expected: [FileName: Int] = [:]
+            for _ in 0..<80 {
+                let directory = ["", "a", "a/b", "c"].randomElement(using: &random) ?? ""
+                let name = "\(Int.random(in: 0..<6, using: &random))"
+                let path = FileName(directory.isEmpty ? name : "\(directory)/\(name)")
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0..<3:
+                    let depth = Int.random(in: 1...4, using: &random)
+                    links.note(path, depth: depth)
+                    expected[path] = depth
+                case 3..<5:
+                    links.forget(path)
+                    expected[path] = nil
+                default:
+                    links.forget(in: FileName(directory))
+                    expected = expected.filter { $0.key.parent != FileName(directory) }
+                }
+                #expect(links.isEmpty == expected.isEmpty)
+            }
+            // The first call ends a round that may have begun before.
+            let found = links.takeToLook(atMost: .max).links
+            #expect(Dictionary(uniqueKeysWithValues: found.map { ($0.path, $0.depth) }) == expected)
+        }
+    }
+
+    private func knowsLinks(_ reader: isolated SpoolReader) -> Bool { !reader.tree.linked.isEmpty }
+
+    @Test("a link to a directory that is gone is forgotten, and one that leads to nothing is not")
+    func goneLinks() async throws {
+        for isWatching in [true, false] {
+            let spool = try SpoolHarness()
+            makeDirectories(spool)
+            spool.write("1\n", to: "pods/web/0.log")
+            link(spool, "containers/web", to: "../pods/web")
+            link(spool, "containers/later", to: "../pods/later")
+            let reader = try await start(spool, "*/*.log", following: ["pods"]) {
+                $0.isWatching = isWatching
+                $0.pollInterval = .milliseconds(50)
+            }
+            await spool.untilLines(["1"])
+            #expect(await knowsLinks(reader))
+            spool.remove("containers/web")
+            await spool.pause(.milliseconds(300))
+            // The other link leads to nothing, and is looked at until its directory comes.
+            #expect(await knowsLinks(reader))
+            spool.makeDirectory("pods/later")
+            spool.write("2\n", to: "pods/later/0.log")
+            await spool.untilLines(["1", "2"])
+            spool.remove("containers/later")
+            for _ in 0..<1500 {
+                guard await knowsLinks(reader) else { break }
+                await spool.pause(.milliseconds(20))
+            }
+            #expect(await !knowsLinks(reader), "watching: \(isWatching)")
+            await reader.stop()
+        }
+    }
+
     @Test("the table of links ends a watch with its last link")
     func table() {
         var links = FollowedLinks()

@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import Synchronization
 import TestKit
 import Testing
 
@@ -128,6 +129,64 @@ struct SharedReadingTests {
         }
         for line in spool.queue.with({ $0.lines }) { #expect(line.text.hasPrefix("\(line.app) ")) }
         for reader in readers { await reader.stop() }
+        #expect(try instances() == before)
+    }
+
+    /// Names that were reported, on any thread.
+    private final class Names: Sendable {
+        private let names = Mutex<[String]>([])
+        func add(_ name: String?) { names.withLock { $0.append(name ?? "any") } }
+        func contains(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
+    }
+
+    @Test("who wants names of a directory shares the instance, with readers that come, rest and go")
+    func names() async throws {
+        let spool = try SpoolHarness()
+        let before = try instances()
+        let shared = LoopBound(SharedReading(on: spool.loop), to: spool.loop)
+        let names = Names()
+        let path = spool.path
+        let watch = LoopBound(
+            try shared.wait { shared in Result { try shared.watchNames(in: path) { names.add($0) } } }.get(),
+            to: spool.loop)
+        // Without any reader.
+        spool.write("1", to: "first")
+        await spool.until("the first name") { names.contains("first") }
+        #expect(try instances() == before + 1)
+        // The reader watches the same directory with more kinds of changes, and lets them gather.
+        let place = try #require(ReadPlace.of(app: "web", ["\(path)/*.log"])?.first)
+        let reader = try await spool.start(sharing: shared) {
+            $0.place = place
+            $0.afterRead = .keep
+            $0.linger = .milliseconds(150)
+        }
+        #expect(try instances() == before + 1)
+        for line in 0..<40 {
+            spool.append("\(line)\n", to: "app.log")
+            await spool.pause(.milliseconds(5))
+        }
+        spool.write("1", to: "second")
+        await spool.until("the second name") { names.contains("second") }
+        await spool.untilLines((0..<40).map { "\($0)" })
+        // The reader may leave while it lets changes gather.
+        spool.append("last\n", to: "app.log")
+        await spool.until("the last line") { spool.queue.lines.contains("last") }
+        await reader.stop()
+        spool.write("1", to: "third")
+        await spool.until("the third name") { names.contains("third") }
+        watch.wait { $0.stop() }
+        #expect(try instances() == before)
+    }
+
+    @Test("a directory that is missing is refused, and leaves no instance open")
+    func missingDirectory() throws {
+        let spool = try SpoolHarness()
+        let before = try instances()
+        let shared = LoopBound(SharedReading(on: spool.loop), to: spool.loop)
+        let isRefused = shared.wait { shared in
+            (try? shared.watchNames(in: "/nonexistent/directory") { _ in }) == nil
+        }
+        #expect(isRefused)
         #expect(try instances() == before)
     }
 

@@ -193,6 +193,71 @@ struct PlaceArchiveTests {
         await reader.stop()
     }
 
+    /// The times that a line arrived, if more than one.
+    private func repeated(_ spool: SpoolHarness) -> [String: Int] {
+        Dictionary(spool.queue.lines.map { ($0, 1) }, uniquingKeysWith: +).filter { $0.value > 1 }
+    }
+
+    @Test("an archive that grows after its second try, or is only touched, gives each line once")
+    func growsOn() async throws {
+        let spool = try SpoolHarness()
+        var reader = try await start(spool, ["*.gz"])
+        await untilListed(spool)
+        let lines = lines("line", 30_000)
+        let packed = try pack(lines.map { $0 + "\n" }.joined())
+        let cuts = [0, packed.count / 3, packed.count / 3 * 2, packed.count]
+        for round in 1..<cuts.count {
+            let before = spool.queue.quarantined.count
+            spool.write(Array(packed[cuts[round - 1]..<cuts[round]]), to: "a.gz", mode: O_APPEND)
+            if round < cuts.count - 1 {
+                await spool.until("it is incomplete") { spool.queue.quarantined.count > before }
+            } else {
+                await spool.untilLines(lines)
+            }
+            await untilDone(spool, "a.gz")
+            if round == 2 {
+                await reader.stop()
+                reader = try await start(spool, ["*.gz"])
+            }
+        }
+        #expect(repeated(spool).isEmpty)
+        // Its times change, while the agent runs and while it does not.
+        let count = spool.queue.quarantined.count
+        for isRunning in [true, false] {
+            if !isRunning { await reader.stop() }
+            var times = [timespec(tv_sec: 1_700_000_000, tv_nsec: isRunning ? 1 : 2), timespec()]
+            times[1] = times[0]
+            #expect(utimensat(AT_FDCWD, "\(spool.path)/a.gz", times, 0) == 0)
+            if !isRunning { reader = try await start(spool, ["*.gz"]) }
+            spool.write(try pack("next \(isRunning)\n"), to: "\(isRunning).gz")
+            await spool.until("the next one arrives") { spool.queue.lines.contains("next \(isRunning)") }
+            await spool.pause(.milliseconds(400))
+        }
+        #expect(repeated(spool).isEmpty && spool.queue.lines.count == lines.count + 2)
+        #expect(spool.queue.quarantined.count == count)
+        await reader.stop()
+    }
+
+    @Test("an archive that is replaced after it was read, by a longer or a shorter one, is read whole")
+    func replaced() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await start(spool, ["*.gz"])
+        await untilListed(spool)
+        var expected: [String] = []
+        for (round, count) in [2_000, 4_000, 1_000].enumerated() {
+            // In place: the file keeps its identity.
+            let lines = lines("content \(round)", count)
+            spool.write(try pack(lines.map { $0 + "\n" }.joined()), to: "a.gz")
+            expected += lines
+            await spool.until("content \(round) arrives") {
+                Set(spool.queue.lines).isSuperset(of: expected)
+            }
+            await untilDone(spool, "a.gz")
+        }
+        #expect(repeated(spool).isEmpty)
+        await reader.stop()
+    }
+
     @Test("a file has settled once it is unchanged for a time, however often it was looked at")
     func settling() throws {
         let spool = try SpoolHarness()

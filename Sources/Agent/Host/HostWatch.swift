@@ -1,9 +1,9 @@
-internal import CLinux
 internal import EventLoops
 internal import Glibc
+internal import Spool
 
 /// Reports that the host was renamed, or that the machine's time zone was set. Costs nothing while neither
-/// happens. It lives on the main loop.
+/// happens. It lives on the loop *reader*, whose inotify instance it shares.
 ///
 /// A name that only a resolver knows, and rules of a zone that an update of tzdata changes, are read at the
 /// next start.
@@ -19,17 +19,21 @@ actor HostWatch: LoopActor {
     private let zone: (directory: String, name: String)
     private let changed: @Sendable () -> Void
     private var hostName: Descriptor?
-    private var inotify: Descriptor?
+    private let shared: LoopBound<SharedReading>
+    private var zoneWatch: NameWatch?
     private var timer: EventLoop.TimerID?
 
     /// - Parameters:
+    ///   - shared: what the readers of the loop share.
     ///   - localTime: the link to the zone's file.
     ///   - changed: called on the loop; something may have changed.
     init(
-        on loop: EventLoop, nameFile: String = "/proc/sys/kernel/hostname",
+        on loop: EventLoop, sharing shared: LoopBound<SharedReading>,
+        nameFile: String = "/proc/sys/kernel/hostname",
         localTime: String = "/etc/localtime", changed: @escaping @Sendable () -> Void
     ) {
         self.loop = loop
+        self.shared = shared
         self.nameFile = nameFile
         let parts = localTime.split(separator: "/")
         zone = ("/" + parts.dropLast().joined(separator: "/"), parts.last.map { String($0) } ?? "")
@@ -46,30 +50,26 @@ actor HostWatch: LoopActor {
         {
             hostName = consume file
         }
-        let mask = UInt32(IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR)
-        guard
-            let queue = try? Descriptor(
-                checking: inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC)), "inotify_init1"),
-            inotify_add_watch(queue.raw, zone.directory, mask) >= 0,
-            (try? loop.watch(queue.raw, for: .readable, { _ in self.assumeIsolated { $0.namesChanged() } }))
-                != nil
-        else { return false }
-        inotify = consume queue
-        return hostName != nil
+        let zone = zone
+        zoneWatch = shared.assumeOnLoop { shared in
+            try? shared.watchNames(in: zone.directory) { [weak self] name in
+                guard name == nil || name == zone.name else { return }
+                self?.assumeIsolated { $0.plan() }
+            }
+        }
+        return hostName != nil && zoneWatch != nil
     }
 
     func stop() {
         if let raw = hostName?.raw {
             loop.forget(raw)
         }
-        if let raw = inotify?.raw {
-            loop.forget(raw)
-        }
+        zoneWatch?.stop()
         if let timer {
             loop.cancel(timer)
         }
         hostName = nil
-        inotify = nil
+        zoneWatch = nil
         timer = nil
     }
 
@@ -81,31 +81,6 @@ actor HostWatch: LoopActor {
             _ = pread(raw, &name, name.count, 0)
         }
         plan()
-    }
-
-    /// Names have appeared in the directory of the zone's link.
-    private func namesChanged() {
-        guard let raw = inotify?.raw else { return }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        var isOfZone = false
-        while true {
-            let count = read(raw, &bytes, bytes.count)
-            guard count > 0 else { break }
-            bytes.withUnsafeBytes { buffer in
-                var offset = 0
-                let header = MemoryLayout<inotify_event>.size
-                while offset + header <= count {
-                    let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
-                    let end = min(count, offset + header + Int(event.len))
-                    let name = buffer[(offset + header)..<end].prefix { $0 != 0 }
-                    isOfZone = isOfZone || event.len == 0 || name.elementsEqual(zone.name.utf8)
-                    offset = end
-                }
-            }
-        }
-        if isOfZone {
-            plan()
-        }
     }
 
     /// Calls `changed` soon, once for several events.

@@ -2,6 +2,28 @@ internal import EventLoops
 internal import Frames
 internal import Model
 
+/// What is remembered of the packed bytes that were read, in the order of the file.
+private struct PackedBytes {
+    private(set) var count: Int64 = 0
+    private(set) var fingerprint = Fingerprint.empty
+    /// The last bytes, as many as a mark covers.
+    private var end: [UInt8] = []
+    /// CRC-32C of all bytes; nil if it is not wanted.
+    var sum: UInt32?
+
+    var mark: Mark { Mark(offset: count, hash: end.withUnsafeBytes { ByteHash.of($0) }) }
+
+    mutating func append(_ bytes: [UInt8]) {
+        if count == 0 {
+            let head = bytes.prefix(Fingerprint.longest)
+            fingerprint = Fingerprint(length: head.count, hash: head.withUnsafeBytes { ByteHash.of($0) })
+        }
+        count += Int64(bytes.count)
+        end = Array((end + bytes.suffix(Mark.window)).suffix(Mark.window))
+        sum = sum.map { sum in bytes.withUnsafeBytes { crc32c($0, from: sum) } }
+    }
+}
+
 /// Unpacks a compressed file block by block, in bounded memory, and holds the lines that were not taken yet.
 /// Also reads uncompressed files (`Compression.none`).
 final class PackedLines {
@@ -58,10 +80,8 @@ final class PackedLines {
     private var input: [UInt8] = []
     /// Offset in `input` of the first byte that was not unpacked.
     private var inputStart = 0
-    /// Bytes of the file that were read.
-    private(set) var position: Int64 = 0
-    /// CRC-32C of these bytes; nil unless the owner has set an initial value.
-    var sum: UInt32?
+    /// What was read of the file so far.
+    private var packed = PackedBytes()
     /// Whether the unpacked bytes end at the end of a frame, where a file may end.
     private var isAtBoundary = false
     /// Offset and count of the bytes in `storage` that were not taken.
@@ -108,6 +128,21 @@ final class PackedLines {
 
     /// Whether `lines` has the content's own bytes.
     var isPlain: Bool { decoding?.block == nil }
+
+    /// Bytes of the file that were read.
+    var position: Int64 { packed.count }
+
+    /// CRC-32C of these bytes; nil unless the owner has set an initial value.
+    var sum: UInt32? {
+        get { packed.sum }
+        set { packed.sum = newValue }
+    }
+
+    /// Their first bytes.
+    var fingerprint: Fingerprint { packed.fingerprint }
+
+    /// Where they end.
+    var mark: Mark { packed.mark }
 
     /// Bytes of the file that were unpacked.
     var inputPosition: Int64 { position - Int64(input.count - inputStart) }
@@ -217,8 +252,7 @@ final class PackedLines {
             if inputStart == input.count {
                 input = try FileSystem.bytes(of: descriptor, at: position, count: PackedLines.inputSize)
                 inputStart = 0
-                position += Int64(input.count)
-                sum = sum.map { sum in input.withUnsafeBytes { crc32c($0, from: sum) } }
+                packed.append(input)
             }
             let output = UnsafeMutableRawBufferPointer(rebasing: storage[count..<(storage.count - 1)])
             do throws(FrameError) {

@@ -72,6 +72,11 @@ struct DropReader {
     /// Bytes of the file that were read; for an archive, compressed bytes.
     var position: Int64 { format == .json ? splitter.position : archive?.inputPosition ?? 0 }
 
+    /// What was read of an archive; nil for a `.json` file.
+    var readArchive: ReadArchive? {
+        archive.map { ReadArchive(fingerprint: $0.fingerprint, mark: $0.mark, taken: taken.offset) }
+    }
+
     /// Offset in the file at which the part begins that is quarantined if the rest cannot be read. For an
     /// archive this is 0: a part of a damaged archive could not be unpacked later.
     var restStart: Int64 { format == .json ? taken.offset : 0 }

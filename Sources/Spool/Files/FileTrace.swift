@@ -79,6 +79,16 @@ struct Fingerprint: Hashable {
     }
 }
 
+/// What was read of an archive that stays, to know it again although its size or its times change.
+struct ReadArchive: Equatable {
+    /// The first packed bytes.
+    let fingerprint: Fingerprint
+    /// The end of the packed bytes that were read.
+    let mark: Mark
+    /// Offset in the unpacked content before which all lines were taken.
+    let taken: Int64
+}
+
 /// The state of a file's checkpoint: facts to recognise the file and its copies, and to find the read
 /// position after a truncation.
 @dynamicMemberLookup
@@ -119,6 +129,9 @@ struct FileTrace: Equatable {
         /// Length of the file when the checkpoint was made, if not all of it was read; else nil. If the file
         /// is gone at the next start, the bytes up to it are known to be lost.
         var unreadEnd: Int64?
+        /// Offset in the unpacked content before which all lines of an archive were taken; set together with
+        /// `doneVersion`, a fingerprint and a mark, which are those of the packed bytes.
+        var taken: Int64?
     }
 
     /// Marks at the positions of commits, ascending; the last one is the checkpoint's.
@@ -177,6 +190,9 @@ extension FileTrace {
     private static let isDone: UInt8 = 1
     private static let hasOwner: UInt8 = 2
     private static let hasOrigin: UInt8 = 4
+    /// Meanings of the offsets in a state.
+    private static let unreadEnd: UInt64 = 0
+    private static let taken: UInt64 = 1
     /// Longest state that this program has written; a longer one is damaged.
     private static let longest = 2048
 
@@ -202,13 +218,15 @@ extension FileTrace {
             bytes += origin.bytes
         }
         // Earlier versions stored here the contents that the file had before, and skip them. An entry without
-        // a fingerprint is the length of the file, so that these versions can still read the state.
-        FileTrace.put(told.unreadEnd == nil ? 0 : 1, &bytes)
-        if let unreadEnd = told.unreadEnd {
+        // a fingerprint is an offset, whose meaning is in the number that these versions pass over.
+        let offsets = [(told.unreadEnd, FileTrace.unreadEnd), (told.taken, FileTrace.taken)]
+        FileTrace.put(UInt64(offsets.count { $0.0 != nil }), &bytes)
+        for (offset, meaning) in offsets {
+            guard let offset else { continue }
             FileTrace.put(0, &bytes)
             FileTrace.put(fixed: UInt64(0), &bytes)
-            FileTrace.put(UInt64(unreadEnd), &bytes)
-            FileTrace.put(fixed: UInt64(0), &bytes)
+            FileTrace.put(UInt64(offset), &bytes)
+            FileTrace.put(fixed: meaning, &bytes)
         }
         FileTrace.put(UInt64(marks.count), &bytes)
         var last: Int64 = 0
@@ -249,9 +267,11 @@ extension FileTrace {
             for _ in 0..<(try reader.count(upTo: 4)) {
                 let content = try reader.fingerprint()
                 let number = try reader.number()
-                _ = try reader.fixed() as UInt64
-                if content == .empty {
-                    told.unreadEnd = Int64(exactly: number)
+                let meaning: UInt64 = try reader.fixed()
+                switch meaning {
+                case _ where content != .empty: break
+                case FileTrace.taken: told.taken = Int64(exactly: number)
+                default: told.unreadEnd = Int64(exactly: number)
                 }
             }
             self.told = told

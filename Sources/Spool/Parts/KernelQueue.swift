@@ -17,12 +17,16 @@ final class KernelQueue {
         fileprivate(set) var inbox = ChangeInbox()
         /// Whether changes wake the reader. If not, they gather in the inbox until the reader asks.
         fileprivate var isListening = true
+        /// Whether changes may wait until a reader asks. If all readers let theirs gather, those of a patient
+        /// member do not wake the loop; without readers they do.
+        fileprivate let isPatient: Bool
         /// Called when changes are in the inbox. The callback must not handle them at once, because changes
         /// are still being handed out to other readers.
         fileprivate let changesCame: () -> Void
 
-        fileprivate init(of queue: KernelQueue, _ changesCame: @escaping () -> Void) {
+        fileprivate init(of queue: KernelQueue, isPatient: Bool, _ changesCame: @escaping () -> Void) {
             self.queue = queue
+            self.isPatient = isPatient
             self.changesCame = changesCame
         }
 
@@ -78,8 +82,10 @@ final class KernelQueue {
     // MARK: Readers
 
     /// Takes in a reader, and opens the instance for the first one.
-    func join(_ changesCame: @escaping () -> Void) throws(SystemError) -> Member {
-        let member = Member(of: self, changesCame)
+    func join(
+        isPatient: Bool = false, _ changesCame: @escaping () -> Void
+    ) throws(SystemError) -> Member {
+        let member = Member(of: self, isPatient: isPatient, changesCame)
         if inotify == nil {
             let raw = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
             let opened = try Descriptor(checking: raw, "inotify_init1")
@@ -101,6 +107,11 @@ final class KernelQueue {
         guard members.isEmpty else {
             // This fails for a watch that the kernel has already removed, which is harmless.
             for watch in ended { _ = inotify_rm_watch(raw, watch) }
+            // The last reader may have left while it let changes gather: nobody would ask for those of a
+            // patient member.
+            if !wakesLoop, members.allSatisfy(\.isListening) {
+                try? watchInstance(raw, isAwaited: true)
+            }
             return
         }
         loop.forget(raw)
@@ -134,7 +145,7 @@ final class KernelQueue {
     }
 
     private func rest(_ member: Member) throws(SystemError) {
-        let isAwaited = members.contains { $0 !== member && $0.isListening }
+        let isAwaited = members.contains { $0 !== member && $0.isListening && !$0.isPatient }
         if let raw = inotify?.raw, wakesLoop, !isAwaited {
             try watchInstance(raw, isAwaited: false)
         }

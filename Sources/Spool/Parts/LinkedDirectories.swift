@@ -12,33 +12,47 @@ struct LinkedDirectories {
     /// Most links: each takes memory, and a directory may have any number of them.
     static let most = 4096
 
-    private var depths: [FileName: Int] = [:]
-    /// Links that are still to be looked at in this round.
+    /// The depths of the links in each directory, by the link's path. By directory, so that one can be
+    /// forgotten without a look at all others: a tree of directories goes one by one.
+    private var depths: [FileName: [FileName: Int]] = [:]
+    private var count = 0
+    /// Links that are still to be looked at in this round; some may be gone by now.
     private var round: [Link] = []
 
     var isEmpty: Bool { depths.isEmpty }
 
     /// A link was found. Beyond the bound it is not looked at again until it changes.
     mutating func note(_ path: FileName, depth: Int) {
-        guard depths[path] != nil || depths.count < LinkedDirectories.most else { return }
-        depths[path] = depth
+        let isKnown = contains(path)
+        guard isKnown || count < LinkedDirectories.most else { return }
+        depths[path.parent, default: [:]][path] = depth
+        count += isKnown ? 0 : 1
     }
 
     /// A link is gone.
-    mutating func forget(_ path: FileName) { depths[path] = nil }
+    mutating func forget(_ path: FileName) {
+        guard !depths.isEmpty else { return }
+        let directory = path.parent
+        guard depths[directory]?.removeValue(forKey: path) != nil else { return }
+        count -= 1
+        if depths[directory]?.isEmpty == true {
+            depths[directory] = nil
+        }
+    }
 
     /// A directory is gone, with its links.
     mutating func forget(in directory: FileName) {
-        guard !depths.isEmpty else { return }
-        depths = depths.filter { $0.key.parent != directory }
+        count -= depths.removeValue(forKey: directory)?.count ?? 0
     }
+
+    private func contains(_ path: FileName) -> Bool { depths[path.parent]?[path] != nil }
 
     /// The links to look at next; a new round begins with all of them.
     mutating func takeToLook(atMost most: Int) -> (links: [Link], hasMore: Bool) {
         if round.isEmpty {
-            round = depths.map { Link(path: $0.key, depth: $0.value) }
+            round = depths.values.flatMap { $0.map { Link(path: $0.key, depth: $0.value) } }
         }
-        let next = round.suffix(most).filter { depths[$0.path] != nil }
+        let next = round.suffix(most).filter { contains($0.path) }
         round.removeLast(min(most, round.count))
         return (next, !round.isEmpty)
     }

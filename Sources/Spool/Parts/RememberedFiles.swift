@@ -132,9 +132,19 @@ struct RememberedFiles {
     }
 
     /// Keeps a checkpoint that says that a drop file was read to the end, and stays.
-    mutating func keepDone(_ id: FileID, at path: FileName, _ status: FileStatus) -> Checkpoint {
+    ///
+    /// - Parameter archive: what was read of an archive; nil if it is to be read from its beginning once it
+    ///   changes.
+    mutating func keepDone(
+        _ id: FileID, at path: FileName, _ status: FileStatus, _ archive: ReadArchive? = nil
+    ) -> Checkpoint {
         var trace = FileTrace()
         trace.doneVersion = RememberedFiles.version(of: status)
+        if let archive {
+            trace.fingerprint = archive.fingerprint
+            trace.add(archive.mark)
+            trace.taken = archive.taken
+        }
         let checkpoint = Checkpoint(key: id.bytes, path: path.text, offset: status.size, state: trace.encoded)
         keepPresent(checkpoint)
         if status.links <= 1 {
@@ -149,6 +159,15 @@ struct RememberedFiles {
             return false
         }
         return done == RememberedFiles.version(of: status)
+    }
+
+    /// What was read of an archive that stays, and the size that it had then; nil if that is not known, or if
+    /// it was not read to its end.
+    func readArchive(_ id: FileID) -> (content: ReadArchive, size: Int64)? {
+        guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state), trace.doneVersion != nil,
+            let taken = trace.taken, let mark = trace.marks.last
+        else { return nil }
+        return (ReadArchive(fingerprint: trace.fingerprint, mark: mark, taken: taken), checkpoint.offset)
     }
 
     /// Whether a file was read as an append file, whatever its name is now.

@@ -237,6 +237,13 @@ final class Judge {
         return Mark(offset: offset, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
     }
 
+    /// Whether a file has the packed bytes that were read of an archive. More may follow them.
+    func holds(_ archive: ReadArchive, _ descriptor: Int32) throws(SystemError) -> Bool {
+        let head = try FileSystem.bytes(of: descriptor, at: 0, count: archive.fingerprint.length)
+        guard archive.fingerprint.begins(head) else { return false }
+        return try mark(at: archive.mark.offset, descriptor).ends(like: archive.mark)
+    }
+
     /// A decompressor for a format; nil if it cannot be created, for want of memory.
     func packed(_ format: DropFormat) -> PackedLines? {
         do {

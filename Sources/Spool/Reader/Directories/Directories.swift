@@ -85,7 +85,7 @@ final class Directories {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
-                if error.number == ENOTDIR {
+                if error.number == ENOTDIR ? true : isLinkGone(path) {
                     tree.linked.forget(path)
                 }
                 if (try? FileSystem.status(context.root.raw, path))?.isDirectory == true {
@@ -141,6 +141,19 @@ final class Directories {
         }
         if next.hasMore {
             schedule.plan(at: schedule.now, .lookAtLinkedDirectories)
+        }
+    }
+
+    /// Whether no name is at a path, not even a link to nothing, which is looked at again. In polled
+    /// directories no event says that a link is gone.
+    private func isLinkGone(_ path: FileName) -> Bool {
+        guard let directory = tree[path.parent] else { return true }
+        guard let raw = opener.descriptor(of: directory) else { return false }
+        do throws(SystemError) {
+            _ = try FileSystem.status(raw, path.last)
+            return false
+        } catch {
+            return error.number == ENOENT
         }
     }
 

@@ -256,7 +256,18 @@ final class DropFiles {
                 return schedule.settle(name, in: directory, after: context.options.settleTime)
             }
             var known: ObjectSplitter.Place?
-            if format != .json, !wasBegun {
+            if let before = lives.streams.remembered.readArchive(id), seen.size >= before.content.mark.offset,
+                try judge.holds(before.content, descriptor.raw)
+            {
+                guard seen.size != before.size || seen.size != before.content.mark.offset else {
+                    // Only its times have changed.
+                    directory.settling[name] = nil
+                    let path = directory.path(of: name)
+                    let done = lives.streams.remembered.keepDone(id, at: path, seen, before.content)
+                    return outlet.pass.keep(done, of: id)
+                }
+                known = .lines(before.content.taken)
+            } else if format != .json, !wasBegun {
                 switch try judge.match(
                     format, descriptor.raw, in: directory,
                     of: Stream.asked(directory.holder(seen.owner), name))
@@ -480,9 +491,11 @@ final class DropFiles {
         drops.wasRead()
         census.wasRead(size: drop.status.size)
         guard !drop.isKept else {
-            let status = statusWhenRead(drop)
+            let isOneContent = isOneContent(drop)
+            let status = statusWhenRead(drop, isOneContent: isOneContent)
+            let archive = isOneContent ? drop.content.readArchive : nil
             drops.letGo(drop.id)
-            let done = lives.streams.remembered.keepDone(drop.id, at: drop.file.path, status)
+            let done = lives.streams.remembered.keepDone(drop.id, at: drop.file.path, status, archive)
             return outlet.pass.keep(done, of: drop.id)
         }
         drops.wasTaken(drop.file)
@@ -494,15 +507,20 @@ final class DropFiles {
 
     /// The status with which a file that stays counts as read: that at its opening, or the present one if a
     /// writer that was still at work has appended to it, and it was read up to its present end. With the
-    /// earlier status it would count as changed, and all of it would be read again.
-    ///
-    /// A file that was rewritten between its two tries does count as changed: the second try has skipped the
-    /// beginning of the new content.
-    private func statusWhenRead(_ drop: DropReading) -> FileStatus {
-        guard let descriptor = drop.descriptor?.raw, let status = try? FileStatus(of: descriptor),
-            status.size > drop.status.size, status.size == drop.content.position
+    /// earlier status it would count as changed, and a `.json` file would be read again.
+    private func statusWhenRead(_ drop: DropReading, isOneContent: Bool) -> FileStatus {
+        guard isOneContent, let descriptor = drop.descriptor?.raw,
+            let status = try? FileStatus(of: descriptor), status.size > drop.status.size,
+            status.size == drop.content.position
         else { return drop.status }
-        if let cut = drop.cut, (try? judge.mark(at: cut.offset, descriptor)) != cut { return drop.status }
         return status
+    }
+
+    /// Whether a file had the same beginning in both of its tries. If it was rewritten between them, it
+    /// counts as changed: the second try has skipped the beginning of the new content.
+    private func isOneContent(_ drop: DropReading) -> Bool {
+        guard let cut = drop.cut else { return true }
+        guard let descriptor = drop.descriptor?.raw else { return false }
+        return (try? judge.mark(at: cut.offset, descriptor)) == cut
     }
 }
