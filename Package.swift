@@ -178,7 +178,10 @@ let package = Package(
             ["Digests", "EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL"]),
         tests(
             "Outputs",
-            ["Digests", "EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"],
+            [
+                "Digests", "EventLoops", "Events", "Model", "Logs", "Frames", "Receiver", "TestKit",
+                "COpenSSL",
+            ],
             fixtures: true),
 
         // Control

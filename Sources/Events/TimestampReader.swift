@@ -1,11 +1,11 @@
-internal import EventLoops
+package import EventLoops
 
 /// Reads times of events, most of which are on the same day as the one before.
 ///
 /// A text such as `2026-11-20T10:00:00.123Z`, as nearly all events have, or one with six or nine digits after
 /// the point, is read eight bytes at a time. Its date is read only if it differs from the last one. Any other
 /// text goes to `TimestampText.parse`; both give the same result.
-struct TimestampReader {
+package struct TimestampReader {
     /// Nanoseconds of a day.
     static let day: Int64 = 86_400_000_000_000
 
@@ -16,9 +16,11 @@ struct TimestampReader {
     /// Beginning of that day, in nanoseconds since 1970.
     private var midnight: Int64 = 0
 
+    package init() {}
+
     /// The time of an RFC 3339 text, as `TimestampText.parse` reads it.
     @inline(__always)
-    mutating func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
+    package mutating func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
         let length = text.count
         guard length == 24 || length == 27 || length == 30, let start = text.baseAddress else {
             return TimestampText.parse(text)

@@ -100,9 +100,12 @@ public struct RawWalk {
         while position < end, base[position] <= 0x20 { position += 1 }
     }
 
-    /// The offset after the closing quote of a string whose text begins at `start`.
+    /// The offset after the closing quote of a string whose text begins at `start`. Sets `isEscaped` if there
+    /// is an escape in it.
     @inlinable @inline(__always)
-    static func stringEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ isEscaped: inout Bool)
+    package static func stringEnd(
+        _ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ isEscaped: inout Bool
+    )
         -> Int
     {
         var p = start

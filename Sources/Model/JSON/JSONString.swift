@@ -1,4 +1,5 @@
 internal import CScan
+internal import Glibc
 
 /// The text of JSON strings, as bytes of UTF-8.
 public enum JSONString {
@@ -45,24 +46,108 @@ public enum JSONString {
     /// It does not validate. Half of a surrogate pair and a truncated escape become U+FFFD; an unknown
     /// escape becomes the character after the backslash.
     public static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            guard text[index] == UInt8(ascii: "\\"), index + 1 < text.count else {
-                result.append(text[index])
-                index += 1
-                continue
+        [UInt8](unsafeUninitializedCapacity: text.count + decodedExcess) { buffer, count in
+            if let start = buffer.baseAddress {
+                count = decode(text, to: start)
             }
-            guard text[index + 1] != UInt8(ascii: "u") else {
-                let scalar = scalar(text, &index)
-                result.append(contentsOf: String(Character(scalar)).utf8)
-                continue
-            }
-            result.append(meaning(of: text[index + 1]) ?? text[index + 1])
-            index += 2
         }
-        return result
+    }
+
+    /// Most bytes by which a decoded text may be longer than its escaped form: a truncated `\u` at the end
+    /// becomes U+FFFD.
+    package static let decodedExcess = 1
+
+    /// Writes what `decoded` returns to memory that holds `text.count + decodedExcess` bytes.
+    ///
+    /// - Returns: the number of bytes that were written.
+    package static func decode(
+        _ text: UnsafeBufferPointer<UInt8>, to target: UnsafeMutablePointer<UInt8>
+    ) -> Int {
+        guard let base = text.baseAddress else { return 0 }
+        var index = 0
+        var written = 0
+        while index < text.count {
+            // Bytes without escapes are copied in runs.
+            let rest = text.count - index
+            let found = memchr(base + index, CInt(UInt8(ascii: "\\")), rest)
+            let run = found.map { UnsafeRawPointer($0) - UnsafeRawPointer(base + index) } ?? rest
+            memcpy(target + written, base + index, run)
+            index += run
+            written += run
+            guard index + 1 < text.count else {
+                // A backslash at the very end stands for itself.
+                if index < text.count {
+                    target[written] = text[index]
+                    written += 1
+                }
+                break
+            }
+            guard text[index + 1] == UInt8(ascii: "u") else {
+                target[written] = meaning(of: text[index + 1]) ?? text[index + 1]
+                written += 1
+                index += 2
+                continue
+            }
+            for byte in UTF8.encode(scalar(text, &index)) ?? UTF8.encodedReplacementCharacter {
+                target[written] = byte
+                written += 1
+            }
+        }
+        return written
+    }
+
+    /// Most bytes that `escape` writes for one byte of text.
+    package static let longestEscape = 6
+
+    /// Writes a text as it stands between the quotes of a JSON string to memory that holds `longestEscape`
+    /// bytes for each of its bytes, and 16 more.
+    ///
+    /// - Returns: the number of bytes that were written.
+    package static func escape(
+        _ text: UnsafeBufferPointer<UInt8>, to target: UnsafeMutablePointer<UInt8>
+    ) -> Int {
+        guard let base = text.baseAddress else { return 0 }
+        let width = Int(CSCAN_WIDTH)
+        var index = 0
+        var written = 0
+        while index < text.count {
+            if text.count - index >= width {
+                // Sixteen bytes are copied whatever they are; those after the first that needs a look are
+                // written over.
+                memcpy(target + written, base + index, width)
+                let plain = Int(cscan_plain(base + index))
+                index += plain
+                written += plain
+                if plain == width { continue }
+            }
+            let byte = base[index]
+            if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                target[written] = byte
+                written += 1
+            } else {
+                target[written] = UInt8(ascii: "\\")
+                written += byte < 0x20 ? control(byte, target + written) : quoted(byte, target + written)
+            }
+            index += 1
+        }
+        return written
+    }
+
+    /// Writes the rest of the escape of a quote or a backslash; returns the length of the escape.
+    @inline(__always)
+    private static func quoted(_ byte: UInt8, _ target: UnsafeMutablePointer<UInt8>) -> Int {
+        target[1] = byte
+        return 2
+    }
+
+    /// Writes the rest of the escape of a control character; returns the length of the escape.
+    private static func control(_ byte: UInt8, _ target: UnsafeMutablePointer<UInt8>) -> Int {
+        target[1] = UInt8(ascii: "u")
+        target[2] = UInt8(ascii: "0")
+        target[3] = UInt8(ascii: "0")
+        target[4] = Hexadecimal.digits[Int(byte >> 4)]
+        target[5] = Hexadecimal.digits[Int(byte & 15)]
+        return 6
     }
 
     /// The byte that an escaped byte stands for; nil if it is not an escape, or begins a longer one.

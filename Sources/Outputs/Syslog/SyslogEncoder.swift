@@ -75,9 +75,9 @@ package struct SyslogEncoder: Sendable {
         switch settings.message {
         case .event: message.append(contentsOf: event.line)
         case .text:
-            var fields = OTLPFields(event)
             // Many receivers end the message at a NUL.
-            message.append(contentsOf: fields.body().utf8.lazy.map { $0 == 0 ? UInt8(ascii: " ") : $0 })
+            message.append(
+                contentsOf: OTLPFields.message(of: event.line).lazy.map { $0 == 0 ? UInt8(ascii: " ") : $0 })
         }
         return message
     }

@@ -26,11 +26,20 @@ package struct OTLPEncoder: BatchEncoder {
     }
 
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
-        let request = OTLPMessage.request(try EventView.all(lines), in: header, version: version, host: host)
-        guard encoding == .json else { return request.bytes }
-        var text = JSONText(capacity: 4096)
-        request.write(to: &text)
-        return text.bytes
+        // Attributes repeat names and lengths, so records are longer than their events.
+        let capacity = lines.count * 2 + 4096
+        switch encoding {
+        case .protobuf: return try request(OTLPBinarySink(capacity: capacity), lines, header).out.array
+        case .json: return try request(OTLPJSONSink(capacity: capacity), lines, header).out.array
+        }
+    }
+
+    private func request<Sink: OTLPSink & ~Copyable>(
+        _ sink: consuming Sink, _ lines: [UInt8], _ header: BatchHeader
+    ) throws(OutputError) -> Sink {
+        var request = OTLPRequest(sink, of: header, version: version, host: host)
+        try EventScan.forEach(lines) { event, index in request.add(event, at: index) }
+        return request.finished()
     }
 
     /// Whether some records were rejected.

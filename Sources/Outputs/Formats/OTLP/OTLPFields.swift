@@ -1,40 +1,44 @@
 internal import Events
 internal import Model
 
-/// The members and properties of an event while a record is made from it: a member that becomes a field of
-/// the record is removed, the rest become attributes.
-struct OTLPFields {
-    /// Members that are still to become attributes.
-    private(set) var members: [(key: String, value: JSONSlice)]
-    /// Properties that are still to become attributes.
-    private(set) var properties: [(key: String, value: JSONSlice)]
-    private let event: EventView
-    /// Names of `OTLPNames` that the event has. Most events have few, so most look-ups end here.
-    private let present: Set<String>
+/// Which members and properties of an event become fields of its record. A member that becomes a field is
+/// taken: it is no attribute any more.
+struct OTLPFields: ~Copyable {
+    /// The properties of the event.
+    private(set) var properties = MemberList()
+    /// Names of members and of properties that are taken.
+    private(set) var takenMembers: EventNames = []
+    private(set) var takenProperties: EventNames = []
+    /// Severities of the event's members.
+    private var severities = SeverityReader()
 
-    init(_ event: EventView) {
-        self.event = event
-        members = event.ownMembers
-        properties = event.properties
-        present = Set((members + properties).lazy.map(\.key).filter { OTLPNames.all.contains($0) })
+    /// Begins another event.
+    mutating func begin(_ event: borrowing EventScan) {
+        takenMembers = []
+        takenProperties = []
+        guard let value = event[.properties], value.isObject, properties.read(value.start, value.count) else {
+            properties.removeAll()
+            return
+        }
     }
 
     /// The trace of the event, from ids of its own or from a W3C `traceparent`; empty if no id is valid.
-    mutating func trace() -> OTLPTrace {
-        guard !present.isEmpty else { return OTLPTrace() }
-        for name in OTLPNames.trace {
-            guard let id = extract(name, { OTLPTrace.identifier($0.string, bytes: 16) }) else { continue }
+    mutating func trace(_ event: borrowing EventScan) -> OTLPTrace {
+        let names = OTLPNames.shared
+        guard has(names.ofTraces, event) else { return OTLPTrace() }
+        for name in names.trace {
+            guard let id = take(name, of: event, { OTLPTrace.identifier($0, bytes: 16) }) else { continue }
             var trace = OTLPTrace(traceID: id)
-            // Datadog writes ids of spans as decimal numbers.
-            trace.spanID =
-                name == OTLPNames.datadogTrace
-                ? extract(OTLPNames.datadogSpan) { OTLPTrace.decimalIdentifier($0.string ?? $0.text) } ?? []
-                : OTLPNames.span.firstResult { extract($0) { OTLPTrace.identifier($0.string, bytes: 8) } }
-                    ?? []
-            trace.flags = OTLPNames.flags.firstResult { extract($0) { OTLPTrace.flags($0) } }
+            if name.name == .datadogTrace {
+                // Datadog writes ids of spans as decimal numbers.
+                trace.spanID = take(names.datadogSpan, of: event) { OTLPTrace.decimalIdentifier($0) } ?? []
+            } else {
+                trace.spanID = first(names.span, of: event) { OTLPTrace.identifier($0, bytes: 8) } ?? []
+            }
+            trace.flags = first(names.flags, of: event) { OTLPTrace.flags($0) }
             return trace
         }
-        return extract(OTLPNames.parent) { $0.string.flatMap { OTLPTrace(parent: $0) } } ?? OTLPTrace()
+        return take(names.parent, of: event) { $0.text.flatMap { OTLPTrace(parent: $0) } } ?? OTLPTrace()
     }
 
     /// The severity number, 1 (trace) to 24 (fatal), and the event's own word for it, empty without one;
@@ -42,82 +46,154 @@ struct OTLPFields {
     /// the others. A word is then no longer an attribute; a number still is.
     ///
     /// Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
-    mutating func severity() -> (number: Int, text: String)? {
-        if let (value, path, text) = event.severity {
-            if text != nil {
-                members.removeAll { $0.key == path }
+    mutating func severity(_ event: borrowing EventScan) -> (number: Int, text: TextBytes)? {
+        if let found = severities.read(event) {
+            guard let text = found.text else {
+                return (found.value.number, OTLPNames.word(of: found.value.level))
             }
-            return (value.number, text ?? value.level.rawValue.uppercased())
+            takenMembers.insert(found.path)
+            return (found.value.number, text)
         }
-        for name in ["severity", "level"] {
-            let found = extract(name) { value in
-                Severity(text: value.string ?? value.text, in: Severity.scale(of: name)).map {
-                    ($0.number, value.string ?? "")
+        for (path, scale) in OTLPNames.shared.severities where has([path.name], event) {
+            let found = take(path, of: event) { value in
+                Severity(text: value.words.string, in: scale).map {
+                    ($0.number, value.text ?? TextBytes(""))
                 }
             }
             if let found { return found }
         }
-        return event["type"]?.string == "crash" ? (21, "") : nil
+        return event[.type]?.text?.equals("crash") == true ? (21, TextBytes("")) : nil
     }
 
     /// The text for a person: an event's message or name; a record's message, by the names that loggers
-    /// use, or else the whole record as JSON.
-    mutating func body() -> String {
-        let names = event.isRecord ? OTLPNames.message[...] : OTLPNames.message.prefix(1)
-        let found = names.firstResult { name in
-            extract(name) { value -> String? in value.string.flatMap { $0.isEmpty ? nil : $0 } }
+    /// use. Nil for a record without one, whose body is the whole record.
+    mutating func body(_ event: borrowing EventScan, isRecord: Bool) -> TextBytes? {
+        let names = OTLPNames.shared
+        let found: TextBytes? =
+            if has(names.ofMessages, event) {
+                first(isRecord ? names.message[...] : names.message.prefix(1), of: event) { value in
+                    value.text.flatMap { $0.isEmpty ? nil : $0 }
+                }
+            } else {
+                nil
+            }
+        return found ?? (isRecord ? nil : event.name)
+    }
+
+    /// The text for a person of one event, in UTF-8; the whole event if it is a record without one.
+    static func message(of line: ArraySlice<UInt8>) -> [UInt8] {
+        line.withUnsafeBufferPointer { bytes in
+            var event = EventScan()
+            guard event.read(bytes) else { return Array(line) }
+            var fields = OTLPFields()
+            fields.begin(event)
+            return fields.body(event, isRecord: event.isRecord)?.decoded ?? Array(line)
         }
-        return found ?? (event.isRecord ? String(decoding: event.line, as: UTF8.self) : event.name)
+    }
+
+    /// Whether the event has any of these names, as members or as properties.
+    private func has(_ names: EventNames, _ event: borrowing EventScan) -> Bool {
+        event.members.present.meets(names) || properties.present.meets(names)
+    }
+
+    /// The first value of these names that `read` accepts; see `take`.
+    private mutating func first<Value>(
+        _ paths: some Collection<EventPath>, of event: borrowing EventScan, _ read: (JSONBytes) -> Value?
+    ) -> Value? {
+        for path in paths {
+            if let value = take(path, of: event, read) { return value }
+        }
+        return nil
     }
 
     /// The member, or else the property, of that name, if `read` accepts it; it is then no longer an
     /// attribute. A name with a dot may also lead into an object, which stays an attribute.
-    private mutating func extract<Value>(_ name: String, _ read: (JSONSlice) -> Value?) -> Value? {
-        let dot = name.firstIndex(of: ".")
-        guard present.contains(name) || dot.map({ present.contains(String(name[..<$0])) }) == true else {
-            return nil
-        }
-        if let member = members.last(where: { $0.key == name }), let value = read(member.value) {
-            members.removeAll { $0.key == name }
+    private mutating func take<Value>(
+        _ path: EventPath, of event: borrowing EventScan, _ read: (JSONBytes) -> Value?
+    ) -> Value? {
+        if !takenMembers.contains(path.name), let value = event[path.name].flatMap(read) {
+            takenMembers.insert(path.name)
             return value
         }
-        if let property = properties.last(where: { $0.key == name }), let value = read(property.value) {
-            properties.removeAll { $0.key == name }
+        if !takenProperties.contains(path.name), let value = properties[path.name].flatMap(read) {
+            takenProperties.insert(path.name)
             return value
         }
-        guard let dot else { return nil }
-        let (outer, inner) = (name[..<dot], String(name[name.index(after: dot)...]))
-        let object = members.last { $0.key == outer } ?? properties.last { $0.key == outer }
-        return object?.value[inner].flatMap(read)
+        guard let outer = path.outer, let object = event[outer] ?? properties[outer] else { return nil }
+        return path.inner.reduce(Optional(object)) { $0?.member($1) }.flatMap(read)
     }
 }
 
-/// Names that loggers use for what has a field of its own in a record. A name with a dot is a member's
-/// name, or leads into an object.
-private enum OTLPNames {
-    static let datadogTrace = "dd.trace_id"
-    static let datadogSpan = "dd.span_id"
-    static let parent = "traceparent"
-    static let trace = ["trace_id", "traceId", "TraceId", "@tr", "trace.id", "otelTraceID", datadogTrace]
-    static let span = ["span_id", "spanId", "SpanId", "@sp", "span.id", "otelSpanID"]
-    static let flags = ["trace_flags", "traceFlags", "TraceFlags", "trace.flags", "otelTraceSampled"]
-    static let message = [
-        "message", "msg", "@m", "Message", "event", "text", "log", "short_message", "record.message", "@mt",
+/// Names that loggers use for what has a field of its own in a record.
+final class OTLPNames: Sendable {
+    static let shared = OTLPNames()
+
+    let datadogSpan: EventPath
+    let parent: EventPath
+    let trace: [EventPath]
+    let span: [EventPath]
+    let flags: [EventPath]
+    let message: [EventPath]
+    /// The names that a severity may have among the properties, with the scale of a number.
+    let severities: [(path: EventPath, scale: SeverityScale)]
+    /// The names that a trace, and those that a message may begin with.
+    let ofTraces: EventNames
+    let ofMessages: EventNames
+
+    /// Names of the semantic conventions for the members of `device`.
+    let ofDevice = [
+        "os_name": "os.name", "os_version": "os.version", "os_build": "os.build_id",
+        "kernel": "os.description",
+        "model": "device.model.name", "manufacturer": "device.manufacturer", "app_version": "service.version",
+        "install_id": "service.instance.id", "host_name": "host.name", "sdk_name": "telemetry.sdk.name",
+        "sdk_version": "telemetry.sdk.version",
     ]
 
-    /// All these names, and the first parts of those with dots.
-    static let all: Set<String> = {
-        let names = trace + span + flags + message + [datadogSpan, parent, "severity", "level"]
-        return Set(names + names.compactMap { name in name.firstIndex(of: ".").map { String(name[..<$0]) } })
-    }()
-}
-
-extension Sequence {
-    /// The first result that is not nil.
-    fileprivate func firstResult<Result>(_ find: (Element) -> Result?) -> Result? {
-        for element in self {
-            if let result = find(element) { return result }
+    private init() {
+        trace = OTLPNames.paths([
+            "trace_id", "traceId", "TraceId", "@tr", "trace.id", "otelTraceID", "dd.trace_id",
+        ])
+        span = OTLPNames.paths(["span_id", "spanId", "SpanId", "@sp", "span.id", "otelSpanID"])
+        flags = OTLPNames.paths([
+            "trace_flags", "traceFlags", "TraceFlags", "trace.flags", "otelTraceSampled",
+        ])
+        message = OTLPNames.paths([
+            "message", "msg", "@m", "Message", "event", "text", "log", "short_message", "record.message",
+            "@mt",
+        ])
+        datadogSpan = OTLPNames.paths(["dd.span_id"])[0]
+        parent = OTLPNames.paths(["traceparent"])[0]
+        severities = OTLPNames.paths(["severity", "level"]).map {
+            ($0, Severity.scale(of: "\($0.name.text)"))
         }
-        return nil
+        ofTraces = OTLPNames.firsts(trace + [parent])
+        ofMessages = OTLPNames.firsts(message)
+    }
+
+    private static func paths(_ names: [String]) -> [EventPath] {
+        let paths = names.compactMap { EventPath($0) }
+        precondition(paths.count == names.count, "a name of OTLP is missing in EventName")
+        return paths
+    }
+
+    private static func firsts(_ paths: [EventPath]) -> EventNames {
+        var names: EventNames = []
+        for path in paths {
+            names.insert(path.name)
+            path.outer.map { names.insert($0) }
+        }
+        return names
+    }
+
+    /// The text of a severity that was given as a number.
+    static func word(of level: SeverityLevel) -> TextBytes {
+        switch level {
+        case .trace: TextBytes("TRACE")
+        case .debug: TextBytes("DEBUG")
+        case .info: TextBytes("INFO")
+        case .warn: TextBytes("WARN")
+        case .error: TextBytes("ERROR")
+        case .fatal: TextBytes("FATAL")
+        }
     }
 }

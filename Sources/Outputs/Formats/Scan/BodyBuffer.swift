@@ -1,0 +1,143 @@
+internal import Glibc
+internal import Model
+
+/// A body while it is written: bytes that only grow, or shrink to an earlier end.
+///
+/// An array would check bounds and unique ownership for each of the many short pieces that a format writes.
+struct BodyBuffer: ~Copyable {
+    /// First byte; moves when the buffer grows.
+    private(set) var start: UnsafeMutablePointer<UInt8>
+    private(set) var count = 0
+    private var capacity: Int
+
+    /// - Parameter capacity: bytes that fit without growing.
+    init(capacity: Int) {
+        self.capacity = max(capacity, 64)
+        start = .allocate(capacity: self.capacity)
+    }
+
+    deinit { start.deallocate() }
+
+    /// The bytes as an array of their own.
+    var array: [UInt8] { Array(UnsafeBufferPointer(start: start, count: count)) }
+
+    /// The bytes; valid until the buffer changes.
+    var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
+
+    /// Makes room for `more` bytes after those in the buffer.
+    @inline(__always)
+    mutating func reserve(_ more: Int) {
+        if capacity - count < more {
+            grow(more)
+        }
+    }
+
+    /// Forgets the bytes from an offset on.
+    @inline(__always)
+    mutating func cut(to count: Int) { self.count = min(count, self.count) }
+
+    /// Place of the next byte, for a caller that has reserved the room and calls `wrote` afterwards.
+    @inline(__always) var cursor: UnsafeMutablePointer<UInt8> { start + count }
+
+    /// Counts bytes that were written at `cursor`.
+    @inline(__always)
+    mutating func wrote(_ bytes: Int) { count &+= bytes }
+
+    @inline(__always)
+    mutating func byte(_ byte: UInt8) {
+        reserve(1)
+        start[count] = byte
+        count &+= 1
+    }
+
+    @inline(__always)
+    mutating func append(_ source: UnsafePointer<UInt8>, _ length: Int) {
+        // Short pieces are copied in steps of constant length, which need no call; what they copy too much
+        // is written over.
+        reserve(length &+ 16)
+        let target = start + count
+        if length <= 16, length >= 8 {
+            let from = UnsafeRawPointer(source)
+            let to = UnsafeMutableRawPointer(target)
+            let last = length &- 8
+            let end = from.loadUnaligned(fromByteOffset: last, as: UInt64.self)
+            to.storeBytes(of: from.loadUnaligned(as: UInt64.self), as: UInt64.self)
+            to.storeBytes(of: end, toByteOffset: last, as: UInt64.self)
+        } else {
+            memcpy(target, source, length)
+        }
+        count &+= length
+    }
+
+    mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
+        if let start = bytes.baseAddress {
+            append(start, bytes.count)
+        }
+    }
+
+    mutating func append(_ text: String) {
+        var text = text
+        text.withUTF8 { append($0) }
+    }
+
+    @inline(__always)
+    mutating func append(_ text: StaticString) { append(text.utf8Start, text.utf8CodeUnitCount) }
+
+    /// Appends a number in decimal digits.
+    mutating func number(_ value: Int64) {
+        reserve(24)
+        var rest = value.magnitude
+        var digits = 1
+        var limit: UInt64 = 10
+        while digits < 19, rest >= limit {
+            digits += 1
+            limit *= 10
+        }
+        if value < 0 {
+            byte(UInt8(ascii: "-"))
+        }
+        for place in (0..<digits).reversed() {
+            // bounded: the remainder of a division by ten.
+            start[count + place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        }
+        count += digits
+    }
+
+    /// Appends UTF-8 as it is escaped within a JSON string, without the quotes.
+    mutating func escaped(_ text: UnsafeBufferPointer<UInt8>) {
+        // In pieces, because the room is for a text of control characters only.
+        let piece = 4096
+        var index = 0
+        while index < text.count {
+            let end = min(index + piece, text.count)
+            reserve((end - index) * JSONString.longestEscape + 16)
+            count += JSONString.escape(UnsafeBufferPointer(rebasing: text[index..<end]), to: start + count)
+            index = end
+        }
+    }
+
+    /// Appends the content of a JSON string, with its escapes resolved.
+    mutating func decoded(_ text: UnsafeBufferPointer<UInt8>) {
+        reserve(text.count + JSONString.decodedExcess)
+        count += JSONString.decode(text, to: start + count)
+    }
+
+    /// Moves the bytes from an offset on by a few bytes, forward or back, within room that is reserved.
+    mutating func move(from offset: Int, by distance: Int) {
+        reserve(max(distance, 0))
+        memmove(start + offset + distance, start + offset, count - offset)
+        count += distance
+    }
+
+    /// At least doubles the memory, so that appending costs constant time on average.
+    @inline(never)
+    private mutating func grow(_ more: Int) {
+        let larger = max(capacity * 2, count + more)
+        let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+        memcpy(moved, start, count)
+        start.deallocate()
+        start = moved
+        capacity = larger
+    }
+}
