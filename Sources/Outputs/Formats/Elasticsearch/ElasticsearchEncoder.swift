@@ -31,8 +31,18 @@ package struct ElasticsearchEncoder: BatchEncoder {
     }
 
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
+        let index = try templates?.fill(for: header) { () throws(OutputError) in try EventView.all(lines) }
+        guard !mapsToECS else { return try schemaDocuments(lines, header, index) }
+        var body = BulkBody(header, capacity: lines.count + header.events * 128)
+        try EventScan.forEach(lines) { event, place in body.add(event, at: place, index: index?[place][0]) }
+        return body.array
+    }
+
+    /// The documents with the names of the Elastic Common Schema.
+    private func schemaDocuments(
+        _ lines: [UInt8], _ header: BatchHeader, _ index: FilledTemplates?
+    ) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
-        let index = try templates?.fill(for: header) { events }
         var text = JSONText(capacity: lines.count + events.count * 128)
         var times = TimestampWriter()
         for (place, event) in events.enumerated() {
@@ -42,28 +52,11 @@ package struct ElasticsearchEncoder: BatchEncoder {
             }
             text.member("_id", event.stableID(in: header.id, at: place))
             text.close("}}\n")
-            if mapsToECS {
-                let known = header.apps.indices.contains(place) ? header.apps[place] : ""
-                ECSDocument(event, service: event.owner(known)).write(to: &text, &times)
-            } else {
-                write(event, to: &text, &times)
-            }
+            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+            ECSDocument(event, service: event.owner(known)).write(to: &text, &times)
             text.raw("\n")
         }
         return text.bytes
-    }
-
-    /// Writes an event as it is, with `@timestamp` as its first member if it has none.
-    private func write(_ event: EventView, to text: inout JSONText, _ times: inout TimestampWriter) {
-        guard event["@timestamp"] == nil, let time = event.time,
-            let brace = event.line.firstIndex(of: UInt8(ascii: "{"))
-        else { return text.raw(event.line) }
-        text.raw(#"{"@timestamp":"#)
-        text.string(times.text(of: time))
-        if !event.members.isEmpty {
-            text.raw(",")
-        }
-        text.raw(event.line[(brace + 1)...])
     }
 
     /// The fate of each event.
