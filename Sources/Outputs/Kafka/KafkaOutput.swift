@@ -100,25 +100,13 @@ package actor KafkaOutput: MeasuredOutput {
     /// A record for each event. The topic is nil if it is the same for all events.
     private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {
         let lines = try builder.lines(of: batch)
-        let (key, topic) = (options.kafka.key, options.kafka.topic)
-        let events = try EventView.all(lines)
-        let filled = topic.fields.isEmpty ? nil : try topics.fill(for: batch.header) { events }
-        let headers = try headers.filled(for: batch.header, events)
-        return events.enumerated().map { index, event in
-            KafkaRecord(
-                topic: filled?[index][0], key: key == "none" ? nil : KafkaOutput.key(key, of: event),
-                value: event.line,
-                eventID: event.stableID(in: batch.header.id, at: index),
-                // A record cannot have a time before 1970.
-                time: max(0, event.time?.milliseconds ?? 0), headers: headers?[index] ?? [])
-        }
-    }
-
-    /// A member as a key: a text without quotes, another value as written; nil if the member is missing or
-    /// null.
-    static func key(_ path: String, of event: EventView) -> [UInt8]? {
-        guard let value = event.member(at: path), value.kind != .null else { return nil }
-        return value.string.map { Array($0.utf8) } ?? Array(value.bytes)
+        let topic = options.kafka.topic
+        // Events are read into objects only if a topic or a header depends on them.
+        let views = topic.fields.isEmpty && headers.templates == nil ? [] : try EventView.all(lines)
+        let filled = topic.fields.isEmpty ? nil : try topics.fill(for: batch.header) { views }
+        let headers = try headers.filled(for: batch.header, views)
+        let drafts = try KafkaDrafts(lines, of: batch.header, key: options.kafka.key)
+        return drafts.records(lines, topics: filled, headers: headers)
     }
 
     package func dropIssuedCredentials() async { await client.dropToken() }

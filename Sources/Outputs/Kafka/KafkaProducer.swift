@@ -10,7 +10,7 @@ struct KafkaRecord {
     /// Decides the partition; nil for any partition.
     var key: [UInt8]?
     var value: ArraySlice<UInt8>
-    var eventID: String
+    var eventID: ArraySlice<UInt8>
     /// The event's time in milliseconds since 1970; 0 for the time at which the record is produced.
     var time: Int64 = 0
     /// Headers besides those that all records of the batch have.
@@ -148,12 +148,19 @@ final class KafkaProducer {
     /// - Returns: an error code; 0 means that a report will come.
     func produce(_ record: KafkaRecord, headers: [(name: String, value: String)], mark: UInt) -> Int32 {
         guard let handle else { return KafkaCode.destroyed }
-        for (name, value) in headers + record.headers + [("event_id", record.eventID)] {
-            var value = value
-            guard value.withUTF8({ ckafka_header(handle, name, $0.baseAddress, $0.count) }) else {
-                return KafkaCode.noMemory
+        for list in [headers, record.headers] {
+            for (name, value) in list {
+                var value = value
+                guard value.withUTF8({ ckafka_header(handle, name, $0.baseAddress, $0.count) }) else {
+                    return KafkaCode.noMemory
+                }
             }
         }
+        guard
+            record.eventID.withUnsafeBufferPointer({
+                ckafka_header(handle, "event_id", $0.baseAddress, $0.count)
+            })
+        else { return KafkaCode.noMemory }
         return record.value.withUnsafeBytes { value in
             guard let key = record.key else {
                 return ckafka_produce(
