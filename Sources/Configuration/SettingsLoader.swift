@@ -136,6 +136,7 @@ extension Settings {
         let readable = !context.problems.contains { $0.code == .syntax || $0.code == .unreadable }
         if readable {
             context.checkConsistency(of: settings)
+            settings.origins = context.origins
             for mistake in judge(settings) { context.add(mistake) }
         }
         context.close()

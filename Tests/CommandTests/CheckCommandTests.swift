@@ -88,6 +88,19 @@ struct CheckCommandTests {
         #expect(changes.map(\.path) == ["destination.main.token"])
     }
 
+    @Test("a rule whose only action is refused is reported for that, and not for having no action")
+    func refusedAction() throws {
+        let path = try write(
+            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[[rule]]\nname = \"x\"\nsample = 2\n"
+                + "[[rule]]\nname = \"y\"\n")
+        let (code, kept) = KeptConsole.run("check", "--text-only", "--config", path)
+        #expect(code == .configuration)
+        #expect(kept.errorOutput.contains("rule.x.sample is 2; must be 0 to 1"))
+        #expect(!kept.errorOutput.contains("rule.x: does nothing"))
+        #expect(kept.errorOutput.contains("rule.y: does nothing"))
+        #expect(kept.errorOutput.hasSuffix("2 mistakes\n"))
+    }
+
     /// The blocks of TOML on the page of recipes, and configurations with old keys and all kinds of values.
     private static let samples: [String] = {
         let main = "\n[[destination]]\nname = \"main\"\ntype = \"stdout\"\n"

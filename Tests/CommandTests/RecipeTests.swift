@@ -71,18 +71,18 @@ struct RecipeTests {
     func behaviour() throws {
         let debug = try sample(
             "Drop debug lines", #"{"level":"debug","msg":"a"}"#, #"{"level":"info","msg":"b"}"#)
-        #expect(debug.contains("rules: act on 1 of 2 lines\n  1  no debug lines\n1: no debug lines\n"))
+        #expect(debug.contains("rules: apply to 1 of 2 lines\n  1  no debug lines\n1: no debug lines\n"))
         #expect(debug.contains("+ (discarded)"))
         let health = try sample(
             "Drop health checks", "10.0.0.1 GET /healthz 200", #"{"path":"/healthz"}"#, #"{"path":"/"}"#)
-        #expect(health.contains("rules: act on 2 of 3 lines"))
+        #expect(health.contains("rules: apply to 2 of 3 lines"))
         let noisy = try sample(
             "Limit a noisy app", #"{"level":"info","timestamp":"2026-11-29T00:00:00Z"}"#,
             #"{"level":"error"}"#)
-        #expect(noisy.contains("rules: act on 1 of 2 lines"))
+        #expect(noisy.contains("rules: apply to 1 of 2 lines"))
         let field = try sample("Add a field to every event", #"{"msg":"a"}"#)
         #expect(field.contains(#""env":"prod","service":{"version":"2.1.0"}"#))
-        #expect(try !sample("Keep one event in ten", #"{"msg":"a"}"#).contains("act on 1"))
+        #expect(try !sample("Keep one event in ten", #"{"msg":"a"}"#).contains("apply to 1"))
         let renamed = try sample(
             "Rename and remove fields", #"{"usr":"ann","debug":1,"request":{"headers":{},"id":7}}"#)
         #expect(renamed.contains(#"+ {"user":"ann","request":{"id":7}"#))

@@ -31,7 +31,13 @@ extension Settings {
         guard !rules.isEmpty else { return [] }
         var facts = AgentFacts()
         facts.hashKey = .trial
-        return WrittenRules.mistakes(of: writtenRules, facts: facts).map { mistake in
+        return WrittenRules.mistakes(of: writtenRules, facts: facts).filter { mistake in
+            // An action that was refused has its own message: the rule is not one without actions.
+            guard let place = mistake.rule, mistake.key == nil, rules[place].actions.isEmpty else {
+                return true
+            }
+            return !WrittenRule.actionKeys.contains { origins["\(path(ofRule: place)).\($0)"] != nil }
+        }.map { mistake in
             let key = mistake.key.map { ".\($0)" } ?? ""
             return SettingMistake(
                 path: mistake.rule.map { path(ofRule: $0) + key } ?? "rule", column: mistake.column,

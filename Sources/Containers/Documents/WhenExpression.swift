@@ -292,7 +292,12 @@ struct WhenExpression {
             return name
         }
         var names = [word()]
-        guard !names[0].isEmpty else { throw error("expected the name of a macro or a member here") }
+        guard !names[0].isEmpty else {
+            throw error(
+                writtenIn == .configuration
+                    ? "expected a name here, such as app, level or properties.user"
+                    : "expected the name of a macro or a member here")
+        }
         while let byte = next {
             if byte == UInt8(ascii: ".") {
                 place += 1

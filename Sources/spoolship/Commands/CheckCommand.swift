@@ -29,7 +29,7 @@ enum CheckCommand {
 
             --sample shows how each line of a file would be read: event or record, its name, its time and severity \
             and where they were found, what is added, what would be quarantined and why; and what the rules of the \
-            configuration do: before and after for the first lines, and on how many lines each rule acts. Nothing is \
+            configuration do: before and after for the first lines, and to how many lines each rule applies, also where it finds nothing to change. Nothing is \
             sent, and no agent is needed.
 
             --print prints the settings in force, each with its origin; secrets are masked.

@@ -60,8 +60,8 @@ enum PrivacyCommand {
         // Only settings that change how lines become events: others, such as `read`, would make the second
         // agent read the machine's own files.
         let own = "apps.\(app)."
-        try invocation.console.print(
-            "\(path), app \(app), containers \(documents.map(\.id).joined(separator: ", "))")
+        let ids = documents.map(\.id).joined(separator: ", ")
+        try invocation.console.print("\(path), app \(app)\(ids.isEmpty ? "" : ", containers \(ids)")")
         // A redaction with a condition is proved for the events of this run only.
         for hiding in try conditionalHiding(documents, settings) {
             try invocation.console.print(

@@ -2,7 +2,7 @@ internal import Agent
 internal import Model
 
 /// What the rules of the configuration do to a sample of lines, for `check --sample FILE`: on how many lines
-/// each rule acts, and the first lines before and after.
+/// each rule applies, and the first lines before and after.
 struct RuleReport {
     /// The lines that rules act on.
     let sample: RuleSample
@@ -15,7 +15,7 @@ struct RuleReport {
     /// The report as text: the counts, then for each of the first lines its number, its rules, where it goes,
     /// and what has changed.
     var text: String {
-        var out = "rules: act on \(sample.lines.count) of \(accepted) \(accepted == 1 ? "line" : "lines")\n"
+        var out = "rules: apply to \(sample.lines.count) of \(accepted) \(accepted == 1 ? "line" : "lines")\n"
         for (rule, lines) in sample.counts { out += "  \(lines)  \(rule)\n" }
         for line in sample.lines.prefix(RuleReport.most) {
             out += "\(line.number): \(line.rules.joined(separator: ", "))"
