@@ -70,7 +70,9 @@ final class BodyBuilder {
     /// - Throws: `OutputError` with code `badBatch` if a frame is damaged or lacks lines.
     func lines(of batch: Batch) throws(OutputError) -> [UInt8] {
         var lines: [UInt8] = []
-        lines.reserveCapacity(batch.header.bytes)
+        if batch.parts.count > 1 {
+            lines.reserveCapacity(batch.header.bytes)
+        }
         for part in batch.parts {
             let frame = try unpacked(part, of: batch.header)
             guard let bytes = part.isWhole ? 0..<frame.count : BodyBuilder.bytes(of: part.events, in: frame),
@@ -79,6 +81,8 @@ final class BodyBuilder {
                 throw OutputError(
                     .badBatch, "a stored frame of batch \(batch.header.id) lacks events that it should hold")
             }
+            // A batch of one whole frame is not copied.
+            guard batch.parts.count > 1 || bytes.count < frame.count else { return frame }
             lines.append(contentsOf: frame[bytes])
         }
         return lines

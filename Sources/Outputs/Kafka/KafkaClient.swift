@@ -234,7 +234,10 @@ actor KafkaClient: LoopActor {
             }
             producer.searchTimer = nil
             producer.lastError = nil
-        } else if KafkaAnswer.find(code).endsProducer {
+            ticket.settle(index, .acknowledged)
+            return
+        }
+        if KafkaAnswer.find(code).endsProducer {
             retire(producer)
         }
         // For a timeout, the last error of the producer says more than the timeout itself.

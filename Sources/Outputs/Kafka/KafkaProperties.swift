@@ -36,6 +36,11 @@ struct KafkaProperties {
                 milliseconds(min(.seconds(10), settings.requestTimeout / 2))
             ),
         ]
+        // As other destinations compress (`FrameCompressor`): a higher level costs more CPU than it saves
+        // bytes.
+        if settings.compression != .none {
+            pairs.append(("compression.level", "1"))
+        }
         pairs += kafka.options.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         pairs += [
             ("acks", "all"), ("enable.idempotence", "true"),
