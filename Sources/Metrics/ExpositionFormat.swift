@@ -1,3 +1,5 @@
+internal import EventLoops
+
 /// The text format of an answer, negotiated with the client.
 ///
 /// Source: Prometheus, "Exposition formats" (text 0.0.4); OpenMetrics 1.0.
@@ -113,7 +115,8 @@ package enum ExpositionFormat: Sendable, CaseIterable {
     }
 
     /// Text with escapes. Values of labels come from outside: a line feed in one would forge another
-    /// sample.
+    /// sample, and a person may look at the metrics on a terminal, so controls are written as the log
+    /// writes them.
     private static func escaped(_ text: String, quotes: Bool) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
@@ -121,7 +124,9 @@ package enum ExpositionFormat: Sendable, CaseIterable {
             case "\\": result += #"\\"#
             case "\n": result += #"\n"#
             case "\"" where quotes: result += #"\""#
-            default: result.unicodeScalars.append(scalar)
+            case " "..."~": result.unicodeScalars.append(scalar)
+            case _ where PrintableText.isPrintable(scalar): result.unicodeScalars.append(scalar)
+            default: result += "\\" + PrintableText.escape(of: scalar)
             }
         }
         return result

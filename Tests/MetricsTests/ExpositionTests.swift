@@ -49,6 +49,9 @@ struct ExpositionTests {
                 text.contains(#"spoolship_delivery_in_flight{destination="a\"b\\c\nspoolship_ready 1"} 1"#))
             #expect(!text.contains("\nspoolship_ready 1"))
         }
+        // Such as `curl` shows on a terminal.
+        let coloured = text { $0.set(\.inFlight, ["ü\u{1B}[31m\u{9B}1m\u{202E}"], to: 1) }
+        #expect(coloured.contains(#"{destination="ü\\u001b[31m\\u009b1m\\u202e"} 1"#))
     }
 
     @Test("a metric family has at most a thousand series, and says how many are missing")

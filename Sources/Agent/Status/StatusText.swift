@@ -48,7 +48,7 @@ struct StatusText: Sendable {
             lines.append("no destination is configured: events wait in the spool")
         }
         lines += [""] + ledger
-        lines += ["", intakeLine, spoolLine]
+        lines += ["", intakeLine] + spoolLines
         lines += report.spool.complaints.map { "  " + styled($0, .warning) }
         lines.append(queueLine)
         lines += keptLines
@@ -57,8 +57,7 @@ struct StatusText: Sendable {
         lines += report.containers.map(containerLine)
         lines += report.overrides.map { "setting \($0.setting) = \($0.value) (set by \($0.origin))" }
         lines += report.hostNews + switchLines
-        // Names and messages come from outside: no control character of theirs may reach a terminal.
-        return StyleMarks.harmless(lines.map { $0 + "\n" }.joined())
+        return StatusText.joined(lines)
     }
 
     /// One destination in detail, each line ended; nil for an unknown name.
@@ -69,7 +68,14 @@ struct StatusText: Sendable {
             lines.append("  address: \(address)")
         }
         lines += [""] + LedgerTable([destination], byPriority: true).lines(title: { styled($0, .heading) })
-        return StyleMarks.harmless(lines.map { $0 + "\n" }.joined())
+        return StatusText.joined(lines)
+    }
+
+    /// The lines, each ended. Names and messages come from outside: no control character of theirs may
+    /// reach a terminal, and a line feed in a file's name must not begin a line that looks like one of
+    /// these.
+    private static func joined(_ lines: [String]) -> String {
+        lines.map { PrintableText.escaped($0, keeping: ["\t"]) + "\n" }.joined()
     }
 
     /// All lines of a destination.
@@ -87,10 +93,11 @@ struct StatusText: Sendable {
         guard !appRows.isEmpty else { return "no app has written anything since the start\n" }
         let table = [["app", "events", "records", "bytes", "quarantined", "last"]] + appRows
         let widths = table[0].indices.map { column in table.map { $0[column].count }.max() ?? 0 }
-        return table.map { row in
-            let figures = zip(row, widths).dropFirst().map { $0.padded(onLeft: $1) }
-            return ([row[0].padded(onRight: widths[0])] + figures).joined(separator: "  ") + "\n"
-        }.joined()
+        return StatusText.joined(
+            table.map { row in
+                let figures = zip(row, widths).dropFirst().map { $0.padded(onLeft: $1) }
+                return ([row[0].padded(onRight: widths[0])] + figures).joined(separator: "  ")
+            })
     }
 
     /// A row for each app: name, events, records, bytes, quarantined lines, time of the last write. The
@@ -149,7 +156,7 @@ struct StatusText: Sendable {
     }
 
     /// The spool, with a line for each place and journal that is read.
-    private var spoolLine: String {
+    private var spoolLines: [String] {
         let spool = report.spool
         var text = "spool:  "
         if spool.lagBytes == 0, spool.secondTries.isEmpty {
@@ -167,34 +174,40 @@ struct StatusText: Sendable {
         if !spool.secondTries.isEmpty {
             let tries = spool.secondTries.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
             text += "; " + styled("second tries: \(tries.joined(separator: ", "))", .warning)
-            for path in spool.secondTryPaths {
-                text += "\n        " + styled("will be tried again: \(path)", .warning)
-            }
         }
         if let waits = spool.waits {
             text += "; " + styled("reading waits: \(waits)", .warning)
         }
-        for line in spool.unfinishedLines {
+        let tries =
+            spool.secondTries.isEmpty
+            ? [] : spool.secondTryPaths.map { styled("will be tried again: \($0)", .warning) }
+        let unfinished = spool.unfinishedLines.map { line in
             let bytes = HumanText.bytes(Int(line.bytes))
             let age = HumanText.duration(report.now - line.since)
             let words = "\(bytes) have waited for a line feed for \(age)"
-            text +=
-                "\n        "
-                + styled("\(line.app): the last line of \(line.path) has no end: \(words)", .warning)
+            return styled("\(line.app): the last line of \(line.path) has no end: \(words)", .warning)
         }
-        for (place, figures) in spool.places {
+        return [text] + (tries + unfinished).map { "        " + $0 } + placeLines + journalLines
+    }
+
+    /// A line for each place that is read.
+    private var placeLines: [String] {
+        report.spool.places.map { place, figures in
             let state =
                 figures.flatMap { $0.root == nil ? nil : $0 }.map {
                     let unread = HumanText.bytes(Int($0.unreadBytes.value))
                     return "\(HumanText.plural($0.appendFiles, "file")), \(unread) unread"
                 } ?? styled("no such directory yet, or it cannot be opened", .warning)
-            text += "\nread:   \(state) in \(place.root) for \(place.app)"
+            return "read:   \(state) in \(place.root) for \(place.app)"
         }
-        for (app, directory, figures) in spool.journals {
+    }
+
+    /// A line for each journal that is read.
+    private var journalLines: [String] {
+        report.spool.journals.map { app, directory, figures in
             let source = directory.map { "the journal in \($0)" } ?? "the journal"
-            text +=
-                "\nread:   \(HumanText.count(figures.entries)) \(figures.entries == 1 ? "entry" : "entries")"
-            text += " of \(source) for \(app)"
+            let entries = "\(HumanText.count(figures.entries)) \(figures.entries == 1 ? "entry" : "entries")"
+            var text = "read:   \(entries) of \(source) for \(app)"
             if figures.gaps > 0 {
                 let times = HumanText.plural(figures.gaps, "time")
                 text +=
@@ -207,8 +220,8 @@ struct StatusText: Sendable {
             if let problem = figures.problem?.message {
                 text += "; " + styled("not read: \(problem)", .bad)
             }
+            return text
         }
-        return text
     }
 
     /// The fill level of the queue, and what it accepts.
