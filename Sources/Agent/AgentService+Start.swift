@@ -50,7 +50,9 @@ extension AgentService {
         let configuredRules = try settings.configuredRules(host.agentFacts(version: program.version))
         var intakes = AllIntakes()
         let functions = FunctionDesk(settings, on: readerLoop, time: time, log: log)
-        let rules = IntakeRules(containers, functions: functions.runner, figures: intakes.spool)
+        let board = CallBoard()
+        let rules = IntakeRules(
+            containers, functions: functions.runner, apps: board, figures: intakes.spool)
         let keeper = makeKeeper(queue, driver, functions, rules)
         let tap = EventTap()
         // An agent with a task does not read the spool. The same check as at a reload.
@@ -107,7 +109,7 @@ extension AgentService {
             clock: clockTrust(queue), log: log,
             ofPlaces: { await self.settingsOfReading.forPlaces($0) }
         ) { await self.intakeSettings(cap: queue.snapshot.maxSize) }
-        ports = try await PortOpener(agent: self, settings: settings, parts: parts).open(tap, rereader)
+        ports = try await PortOpener(agent: self, settings: settings, parts: parts).open(tap, board, rereader)
         let expiry = ExpiryRounds(on: loop, queue: queue)
         // From here on, changes of the queue reach delivery and the intakes. Changes before were not passed
         // on, so its present state is taken over below.

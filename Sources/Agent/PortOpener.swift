@@ -17,7 +17,9 @@ struct PortOpener {
     let parts: AgentService.Parts
 
     /// Opens both ports, or neither. The control socket is first: commands need it even without a stats port.
-    func open(_ tap: EventTap, _ rereader: Rereader) async throws(AgentError) -> AgentService.OpenPorts {
+    func open(
+        _ tap: EventTap, _ board: CallBoard, _ rereader: Rereader
+    ) async throws(AgentError) -> AgentService.OpenPorts {
         let status = AgentStatus(agent: agent, parts: parts)
         // Each group of routes gets only the parts that it needs.
         var routes = ControlRoutes()
@@ -34,7 +36,7 @@ struct PortOpener {
                 log: agent.log))
         routes.addTap(tap)
         routes.addBackfill(parts.backfill)
-        routes.addContainers(parts.containers)
+        routes.addContainers(parts.containers, board)
         let control = try await startControl(routes)
         // An agent with a task has no stats port, and ends before anything would have to be watched.
         guard agent.task == nil else {

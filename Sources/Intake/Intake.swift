@@ -466,9 +466,11 @@ package final class Intake: SpoolSink {
             new
         }
         let newCalls = calls.takeNew()
+        let offered = gate.takeOffered()
         do {
             try await committer.commit(commit)
             calls.start(newCalls)
+            rules?.offer(offered)
         } catch {
             // Their events are read again after the next start, and ask again. Without this the row of a stop
             // (`takeLeftCalls`) would hold these calls, too, and each would be made twice.

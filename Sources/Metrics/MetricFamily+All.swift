@@ -164,10 +164,8 @@ package struct MetricTable: Sendable {
         "Container rules that could not be applied to an event since the start: one made too large is in quarantine,"
             + " others were sent as they came.",
         .closed(
-            "problem", "event_too_large", "function_not_allowed", "hash_key_missing", "not_a_name",
-            "throttle_full",
-            "data_layer_full",
-            "unknown_destination"))
+            "problem", "event_too_large", "function_not_allowed", "app_not_listening", "hash_key_missing",
+            "not_a_name", "throttle_full", "data_layer_full", "unknown_destination"))
 
     // MARK: Queue
 

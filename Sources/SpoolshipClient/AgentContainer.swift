@@ -43,16 +43,24 @@ public struct AgentContainer: Sendable {
 
     /// Id of the container, such as `GTM-1234`.
     public let id: String
+    /// The app whose tags call functions of this process; nil for none.
+    public let app: String?
     /// The control socket.
-    private let socket: AgentSocket
+    let socket: AgentSocket
+    /// Functions that macros and tags of the container call. Copies share them.
+    let functions = ContainerFunctions()
     /// Time limit of one request.
     private let timeout: Duration
 
     /// A container of the agent that listens at `socket`. Nothing is asked yet.
+    ///
+    /// - Parameter app: name of the app whose tags may call functions of this process, as in the spool.
     public init(
-        id: String, socket: String = "/run/spoolship/control.sock", timeout: Duration = .seconds(10)
+        id: String, app: String? = nil, socket: String = "/run/spoolship/control.sock",
+        timeout: Duration = .seconds(10)
     ) {
         self.id = id
+        self.app = app
         self.socket = AgentSocket(path: socket)
         self.timeout = timeout
     }
@@ -162,8 +170,17 @@ public struct AgentContainer: Sendable {
         }
     }
 
-    /// The value of a key as a type; nil if it is missing.
+    /// The value of a key as a type; nil if it is missing. While the agent meets a function of this app, it
+    /// is asked again with the function's answer.
     private func value(_ key: String, _ type: String) throws(AnalyticsError) -> JSONText.Value? {
+        let names = functions.macroNames
+        if !names.isEmpty {
+            var rounds = ValueRounds(key, type: type, container: id, functions: names)
+            while true {
+                let response = try request("POST", "/v1/values", body: rounds.question)
+                if try rounds.take(response, handler: functions.macro) { return response["value"] }
+            }
+        }
         let query = "key=\(AgentContainer.encoded(key))&type=\(type)&container=\(AgentContainer.encoded(id))"
         return try request("GET", "/v1/values?\(query)")["value"]
     }
@@ -196,7 +213,7 @@ public struct AgentContainer: Sendable {
             if case .object(let error)? = members["error"], case .string(let text)? = error["message"] {
                 message = text
             }
-            let isMistake = answer.status == 400 || answer.status == 404
+            let isMistake = [400, 404, 413].contains(answer.status)
             throw AnalyticsError(isMistake ? .invalidSetting : .agentUnavailable, message)
         }
         return members

@@ -56,6 +56,59 @@ struct AgentSocket: Sendable {
         return Answer(status: status, body: String(decoding: bytes[(place + end.count)...], as: UTF8.self))
     }
 
+    /// Sends a request, and gives each line of the response's body to a function, for as long as the agent
+    /// keeps the connection and `whileTrue` holds, which is asked once a second.
+    ///
+    /// - Throws: as `request`; also `noAnswer` if a line is longer than `largestLine`, or the status is not
+    ///   200.
+    func stream(
+        _ method: String, _ target: String, body: String, largestLine: Int, whileTrue goesOn: () -> Bool,
+        _ line: (String) -> Void
+    ) throws(Failure) {
+        let descriptor = try connect()
+        defer { close(descriptor) }
+        let head =
+            "\(method) \(target) HTTP/1.0\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        try send(Array((head + body).utf8), to: descriptor, until: steadyNanoseconds() + 10_000_000_000)
+        var waiting: [UInt8] = []
+        var hasHead = false
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while goesOn() {
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let result = poll(&entry, 1, 1000)
+            if result == 0 || result < 0 && errno == EINTR { continue }
+            let count = read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return }
+            waiting += buffer[..<count]
+            if !hasHead {
+                guard let end = AgentSocket.endOfHead(waiting) else {
+                    guard waiting.count <= largestLine else { throw .noAnswer("\(path) does not speak HTTP") }
+                    continue
+                }
+                let words = String(decoding: waiting.prefix(16), as: UTF8.self).split(separator: " ")
+                guard words.count >= 2, words[1] == "200" else {
+                    throw .noAnswer("the agent at \(path) refused \(target)")
+                }
+                waiting.removeFirst(end)
+                hasHead = true
+            }
+            while let end = waiting.firstIndex(of: 0x0A) {
+                line(String(decoding: waiting[..<end], as: UTF8.self))
+                waiting.removeFirst(end + 1)
+            }
+            guard waiting.count <= largestLine else {
+                throw .noAnswer("a line of \(path) is longer than \(largestLine) bytes")
+            }
+        }
+    }
+
+    /// The number of bytes of a response's head, with the empty line at its end; nil until it is complete.
+    private static func endOfHead(_ bytes: [UInt8]) -> Int? {
+        let end = Array("\r\n\r\n".utf8)
+        return bytes.indices.first { bytes[$0...].starts(with: end) }.map { $0 + end.count }
+    }
+
     /// Connects. A local socket connects at once or fails, so this needs no deadline.
     private func connect() throws(Failure) -> Int32 {
         var address = sockaddr_un()

@@ -33,6 +33,30 @@ public indirect enum DataLayerValue: Sendable, Equatable {
     init(_ name: String, _ value: DataLayerValue) { self = .object([Member(name, value)]) }
 }
 
+extension DataLayerValue {
+    /// The value of a name in a map; nil in any other value, and if the map has no such name. Of equal names
+    /// the last one counts.
+    public subscript(name: String) -> DataLayerValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.name == name }?.value
+    }
+
+    /// A value that the agent has sent; names of maps are sorted.
+    init(_ value: JSONText.Value) {
+        switch value {
+        case .null: self = .null
+        case .bool(let flag): self = .boolean(flag)
+        case .integer(let number): self = .integer(number)
+        case .double(let number): self = .double(number)
+        case .string(let text): self = .string(text)
+        case .array(let elements): self = .array(elements.map { DataLayerValue($0) })
+        case .object(let members):
+            self = .object(
+                members.sorted { $0.key < $1.key }.map { Member($0.key, DataLayerValue($0.value)) })
+        }
+    }
+}
+
 extension DataLayerValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByBooleanLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral

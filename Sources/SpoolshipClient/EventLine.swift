@@ -68,6 +68,16 @@ struct EventLine {
         return line.bytes + [UInt8(ascii: "}"), 0x0A]
     }
 
+    /// A value as JSON.
+    ///
+    /// - Throws: `invalidEvent` as `push`; the message names `name`.
+    static func json(_ value: DataLayerValue, for name: String) throws(AnalyticsError) -> String {
+        var line = EventLine()
+        line.bytes = []
+        try line.write(value, depth: 1, for: name)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
     /// Writes a member of the data layer.
     private mutating func value(_ value: DataLayerValue, named name: String, depth: Int)
         throws(AnalyticsError)

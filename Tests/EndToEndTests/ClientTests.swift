@@ -2,8 +2,22 @@ import EventLoops
 import Glibc
 import Model
 import SpoolshipClient
+import Synchronization
 import TestKit
 import Testing
+
+/// The calls that an app has heard.
+private final class Heard: Sendable {
+    private let calls = Mutex<[String]>([])
+
+    /// All calls: the name, and the value of the only parameter.
+    var all: [String] { calls.withLock { $0 } }
+
+    func add(_ name: String, _ parameters: DataLayerValue) {
+        guard case .object(let members) = parameters, let value = members.first?.value else { return }
+        calls.withLock { $0.append("\(name) \(value)") }
+    }
+}
 
 extension EndToEnd {
     @Suite("The client library and a running agent")
@@ -164,6 +178,80 @@ extension EndToEnd {
                 Issue.record("\(seen)")
                 return
             }
+        }
+
+        @Test("tm14: functions of the app decide values and are called by tags, each call once")
+        func functionCalls() throws {
+            let bench = try Workbench()
+            let file = "\(bench.path)/GTM-1234"
+            let document = #"""
+                {"id":"GTM-1234","version":7,
+                 "values":{"greeting":{"macro":"greeting"}},
+                 "macros":{"user":{"type":"function_call","function":"user","by":"app","default":"nobody"},
+                   "greeting":{"type":"function_call","function":"greet","by":"app","default":"hello","parameters":{"user":{"macro":"user"}}},
+                   "screen":{"type":"event_member","path":"screenName"},"n":{"type":"event_property","path":"n"}},
+                 "rules":{"open":{"conditions":[{"macro":"event","equals":"openScreen"}]},"bought":{"conditions":[{"macro":"event","equals":"Purchase"}]}},
+                 "tags":[{"name":"s","type":"function","function":"shown","by":"app","parameters":{"screen":{"macro":"screen"}},"rules":["open"]},
+                         {"name":"u","type":"set","path":"properties.user","value":{"macro":"user"},"rules":["bought"]},
+                         {"name":"b","type":"function","function":"bought","by":"app","parameters":{"n":{"macro":"n"}},"rules":["bought"]}]}
+                """#
+            try WholeFile.replace(file, with: Array(document.utf8), mode: 0o644)
+            bench.settings["container.id"] = "\"GTM-1234\""
+            bench.settings["container.default_file"] = "\"\(file)\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let socket = "\(bench.path)/control.sock"
+            let container = AgentContainer(id: "GTM-1234", app: "default", socket: socket)
+            #expect(try container.string(forKey: "greeting") == "hello")
+            container.registerFunctionCallMacroHandler({ _, _ in "ann" }, forMacro: "user")
+            container.registerFunctionCallMacroHandler(
+                { name, parameters in
+                    guard case .string(let user)? = parameters["user"] else { return nil }
+                    return .string("\(name) \(user)")
+                }, forMacro: "greet")
+            #expect(try container.string(forKey: "greeting") == "greet ann")
+            container.registerFunctionCallMacroHandler(nil, forMacro: "user")
+            #expect(try container.string(forKey: "greeting") == "greet nobody")
+            #expect(try AgentContainer(id: "GTM-1234", socket: socket).string(forKey: "greeting") == "hello")
+            #expect(throws: AnalyticsError.self) {
+                try AgentContainer(id: "GTM-1234", socket: socket)
+                    .registerFunctionCallTagHandler({ _, _ in }, forTag: "shown")
+            }
+
+            var settings = ClientSettings(directory: bench.spool)
+            settings.controlSocket = socket
+            let client = try AnalyticsClient(settings)
+            // Nobody listens yet: the call is lost, and counted.
+            let lost = #"spoolship_container_problems_total{problem="app_not_listening"}"#
+            try client.push(["event": "openScreen", "screenName": "Lost"])
+            try client.track("Purchase", properties: ["n": 1])
+            try client.flush()
+            try wait(.seconds(60), "the lost calls to be counted") {
+                try bench.figures().value(lost) == 2
+            }
+            let calls = Heard()
+            for name in ["shown", "bought"] {
+                try container.registerFunctionCallTagHandler(
+                    { calls.add($0, $1) }, forTag: name)
+            }
+            try wait(.seconds(60), "the agent to give calls") { container.isListening }
+            try client.push(["event": "openScreen", "screenName": "Home"])
+            for number in 2...20 { try client.track("Purchase", properties: ["n": .integer(Int64(number))]) }
+            try client.flush()
+            try wait(.seconds(60), "20 calls; \(calls.all)") { calls.all.count >= 20 }
+            #expect(
+                calls.all.sorted()
+                    == (["shown string(\"Home\")"] + (2...20).map { "bought integer(\($0))" }).sorted())
+            try bench.waitUntilDelivered(20)
+            // Nobody was asked for the events.
+            let lines = try contents(of: bench.events).split(separator: "\n")
+            #expect(lines.allSatisfy { $0.contains("\"user\":\"nobody\"") })
+            container.close()
+            try client.track("Purchase", properties: ["n": 21])
+            try client.flush()
+            try wait(.seconds(60), "the last call to be lost") { try bench.figures().value(lost) == 3 }
+            #expect(!container.isListening && calls.all.count == 20)
+            try client.close()
         }
 
         @Test(

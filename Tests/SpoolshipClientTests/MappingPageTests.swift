@@ -62,6 +62,8 @@ struct MappingPageTests {
         ("containerRefreshBegin", "EndToEndTests/ClientTests", "container"),
         ("dataLayer.push(_:)", "SpoolshipClientTests/ClientTests", "pushes"),
         ("dataLayer.get(_:)", "ContainersTests/DataLayerTests", "tm11_eventsArePushed"),
+        ("registerFunctionCallMacroHandler(_:forMacro:)", "EndToEndTests/ClientTests", "functionCalls"),
+        ("registerFunctionCallTagHandler(_:forTag:)", "EndToEndTests/ClientTests", "functionCalls"),
         ("function call macro", "ContainersTests/FunctionRunnerTests", "echo"),
         ("TAGManager.preview(with:)", "EndToEndTests/ContainerTests", "preview"),
         ("TAGManager.dispatchInterval", "SpoolshipClientTests/ClientTests", "intervalAndBuffer"),

@@ -8,8 +8,9 @@ extension ControlRoutes {
     /// The longest preview: a day. A forgotten draft must not stay in force.
     private static let longestPreview = Duration.seconds(86_400)
 
-    /// Registers the routes under `/v1/containers`, and `/v1/values` and `/v1/container-events`.
-    mutating func addContainers(_ containers: ContainerKeeper) {
+    /// Registers the routes under `/v1/containers`, and `/v1/values`, `/v1/function-calls` and
+    /// `/v1/container-events`.
+    mutating func addContainers(_ containers: ContainerKeeper, _ board: CallBoard) {
         add("GET", "/v1/containers") { _ in
             .json(["containers": .array(containers.list())])
         }
@@ -57,6 +58,20 @@ extension ControlRoutes {
             let (value, isMissing) = try containers.value(
                 of: key, type: try query.text("type") ?? "string", in: try query.text("container"))
             return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])
+        }
+        answer("POST", "/v1/values", takes: ["key", "type", "container", "functions", "answers"]) { _, body in
+            .json(try containers.answer(try ValueQuestion(body)))
+        }
+        answer("POST", "/v1/function-calls", takes: ["app", "container", "functions"]) { _, body in
+            let app = try body.required("app", try body.text("app"))
+            let container = try body.required("container", try body.text("container"))
+            try containers.know(container)
+            let functions = try body.functionNames(most: 64)
+            guard !functions.isEmpty else { throw ControlRefusal.bad("functions must name at least one") }
+            // The stream ends when the client disconnects.
+            return .stream { stream in
+                await board.send(app: app, container: container, functions: functions, to: stream)
+            }
         }
     }
 }

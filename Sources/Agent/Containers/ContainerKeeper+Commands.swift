@@ -24,15 +24,21 @@ extension ContainerKeeper {
     nonisolated func value(
         of key: String, type: String, in id: String?
     ) throws(ControlRefusal) -> (value: JSONValue, isMissing: Bool) {
-        guard let type = TypedValue(rawValue: type) else {
-            let names = TypedValue.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ControlRefusal(400, "out_of_range", "the type must be one of \(names)")
-        }
+        let type = try TypedValue(named: type)
         let members =
             try id.map { id throws(ControlRefusal) in try state(id).values } ?? states.flatMap(\.values)
         let value = members.last { $0.key == key }.flatMap { type.convert($0.value) }
         return (value ?? type.standard, value == nil)
     }
+
+    /// The value that an app asks for, or the call of its function that the value needs.
+    nonisolated func answer(_ question: ValueQuestion) throws(ControlRefusal) -> JSONValue {
+        let state = try state(question.container)
+        return try question.answer(by: state.current, known: state.answers)
+    }
+
+    /// Checks that there is a container of this id.
+    nonisolated func know(_ id: String) throws(ControlRefusal) { _ = try state(id) }
 
     /// Events of the containers from now on.
     nonisolated func watch() -> AsyncStream<JSONValue> { watchers.lines() }

@@ -18,8 +18,6 @@ final class ContainerSlot: @unchecked Sendable {
     private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
     /// The saving of the newest copy.
     var saving = CopySaving()
-    /// Answers of functions, for the values of the document in force.
-    private var answers: [FunctionCall: JSONValue] = [:]
     /// Functions whose answers the values depend on.
     private(set) var needed: [FunctionCall] = []
     /// What macros and the redaction of this container know: facts about the machine, lengths of keys, the
@@ -81,7 +79,7 @@ final class ContainerSlot: @unchecked Sendable {
     func rule(by container: CompiledContainer?) {
         guard current !== container else { return }
         state.current = container
-        answers = [:]
+        state.answers = [:]
         evaluate()
     }
 
@@ -92,7 +90,7 @@ final class ContainerSlot: @unchecked Sendable {
         needed = []
         guard let current else { return }
         for key in current.keys {
-            switch current.value(ofKey: key, results: { self.answers[$0] }) {
+            switch current.value(ofKey: key, results: { self.state.answers[$0] }) {
             case .missing: break
             case .value(let value): state.values.append(.init(key, value))
             case .needsEvent: state.needEvent.append(key)
@@ -107,8 +105,8 @@ final class ContainerSlot: @unchecked Sendable {
     ///   missing, or if another document is in force by now.
     func take(_ answer: JSONValue, of call: FunctionCall, for container: CompiledContainer) -> Bool {
         guard current === container else { return false }
-        answers[call] = answer
-        guard needed.allSatisfy({ answers[$0] != nil }) else { return false }
+        state.answers[call] = answer
+        guard needed.allSatisfy({ state.answers[$0] != nil }) else { return false }
         evaluate()
         return true
     }

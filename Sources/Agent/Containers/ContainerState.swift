@@ -13,6 +13,8 @@ struct ContainerState: Sendable {
     var current: CompiledContainer?
     /// The values that depend on no event, in the order of the document.
     var values: [JSONValue.Member] = []
+    /// Answers of the configuration's functions, for the values of the document in force.
+    var answers: [FunctionCall: JSONValue] = [:]
     /// Keys of the values that depend on an event.
     var needEvent: [String] = []
     /// Number of refreshes since the start, by type and result.

@@ -21,8 +21,8 @@ public struct Macro: Sendable, Equatable {
         case dataLayer(path: MemberPath, default: JSONValue)
         /// A member of the event, by its path from the top.
         case member(path: MemberPath, default: JSONValue)
-        /// The result of a function.
-        case functionCall(function: String, parameters: [Value])
+        /// The result of a function; `default` if it gives none.
+        case functionCall(function: String, parameters: [Value], by: FunctionHome, default: JSONValue)
         /// A macro without parameters.
         case standard(StandardMacro)
     }
@@ -108,11 +108,12 @@ extension Macro {
                 path: MemberPath(names: ["device", try members.required("name").name()]),
                 default: try members.defaultValue())
         case "function_call":
-            let members = try read("function", "parameters")
+            let members = try read("function", "parameters", "by", "default")
             kind = .functionCall(
                 function: try members.required("function").name(),
-                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? []
-            )
+                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters)
+                    ?? [],
+                by: try members.functionHome(), default: try members.defaultValue())
         default:
             guard let standard = StandardMacro(rawValue: word) else {
                 throw node.error(
@@ -126,7 +127,24 @@ extension Macro {
     }
 }
 
+/// Who has a function that a document names.
+public enum FunctionHome: String, Sendable, CaseIterable {
+    /// The configuration: a program of `[functions.NAME]`.
+    case agent
+    /// The app whose values or events are evaluated: it answers over the control socket.
+    case app
+}
+
 extension DocumentNode {
+    /// The value of `by`; `agent` if it is missing.
+    func functionHome() throws(ContainerError) -> FunctionHome {
+        guard let node = optional("by") else { return .agent }
+        guard let home = FunctionHome(rawValue: try node.text()) else {
+            throw node.error("must be agent (a program of the configuration) or app")
+        }
+        return home
+    }
+
     /// The value of `default`; null if it is missing.
     func defaultValue() throws(ContainerError) -> JSONValue { try optional("default")?.constant() ?? .null }
 

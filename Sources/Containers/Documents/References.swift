@@ -169,7 +169,7 @@ extension Macro {
     var operands: [Operand] {
         switch kind {
         case .valueCollection(_, let values): values.map(\.operand)
-        case .functionCall(_, let parameters): parameters.map(\.operand)
+        case .functionCall(_, let parameters, _, _): parameters.map(\.operand)
         default: []
         }
     }
@@ -202,7 +202,7 @@ extension Tag {
         switch action {
         case .sample(_, let key), .throttle(_, _, let key): key.map { [$0] } ?? []
         case .set(_, let value): [value]
-        case .function(_, let parameters): parameters.map(\.operand)
+        case .function(_, let parameters, _): parameters.map(\.operand)
         default: []
         }
     }

@@ -37,7 +37,7 @@ public struct Tag: Sendable, Equatable {
         /// Keeps at most `events` events in `seconds` seconds, for each key.
         case throttle(events: Int, seconds: Int, key: Operand?)
         /// Calls a function when the event is durable.
-        case function(name: String, parameters: [Value])
+        case function(name: String, parameters: [Value], by: FunctionHome)
     }
 }
 
@@ -48,7 +48,7 @@ extension Tag {
         ("rename", ["path", "to"]), ("remove", ["paths"]), ("redact", ["paths", "with", "pattern"]),
         ("hash", ["paths", "salt"]),
         ("prioritise", ["priority"]), ("throttle", ["events", "seconds", "key"]),
-        ("function", ["function", "parameters"]),
+        ("function", ["function", "parameters", "by"]),
     ]
 
     /// Reads a tag.
@@ -96,8 +96,9 @@ extension Tag {
         case "function":
             action = .function(
                 name: try members.required("function").name(),
-                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? []
-            )
+                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters)
+                    ?? [],
+                by: try members.functionHome())
         default: action = .discard
         }
         try Tag.check(action, node)

@@ -6,6 +6,10 @@ public struct TestCase: Sendable, Equatable {
     public let name: String
     /// The app that wrote the event. Default `default`.
     public let app: String
+    /// Name of the machine; nil for that of the run.
+    public let host: String?
+    /// Path of the file with the event's line, as the macro `file` gives it; empty for none.
+    public let file: String
     /// Objects that were pushed into the app's data layer before, in order.
     public let dataLayer: [JSONValue]
     /// Results of functions by name; other functions give null.
@@ -43,9 +47,13 @@ extension TestCase {
     /// Reads a test case.
     init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
-            known: ["name", "description", "app", "data_layer", "functions", "event", "expect"])
+            known: [
+                "name", "description", "app", "host", "file", "data_layer", "functions", "event", "expect",
+            ])
         name = try members.required("name").name()
         app = try members.optional("app")?.name() ?? "default"
+        host = try members.optional("host")?.name()
+        file = try members.optional("file")?.text(limit: DocumentLimits.whenBytes) ?? ""
         dataLayer =
             try members.optional("data_layer")?.elements(limit: DocumentLimits.list)
             .map { node throws(ContainerError) in try node.object() } ?? []

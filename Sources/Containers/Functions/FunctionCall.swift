@@ -17,6 +17,38 @@ public struct FunctionCall: Sendable, Hashable {
     public var request: JSONValue { ["function": .string(function), "parameters": parameters] }
 }
 
+extension FunctionCall {
+    /// Name of the call for an app's answer, 16 hexadecimal digits: the same for the same function and
+    /// parameters, so that an answer needs no memory of the question.
+    package var id: String {
+        let digits = String(Sampling.hash("\(request)".bytes), radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}
+
+/// Functions of an app that asks for a value.
+package struct AppFunctions {
+    /// Their names.
+    let names: Set<String>
+    /// Gives the results that the app has sent; nil for one that it must be asked for.
+    let results: (FunctionCall) -> JSONValue?
+
+    /// Functions of an app; none, if nobody can be asked.
+    package init(_ names: Set<String> = [], results: @escaping (FunctionCall) -> JSONValue? = { _ in .null })
+    {
+        self.names = names
+        self.results = results
+    }
+}
+
+/// A call of a function that the app of an event has, asked for by a tag.
+public struct AppCall: Sendable, Hashable {
+    /// Id of the container.
+    public let container: String
+    /// The call.
+    public let call: FunctionCall
+}
+
 /// Runs functions. The evaluation of an event never waits: if a result is missing, the evaluation ends and
 /// returns the calls that it needs. The caller waits for them, and evaluates the event again with the
 /// results.

@@ -49,7 +49,7 @@ public struct DocumentReview: Sendable {
                     }
                 }
                 for name in compiled.deniedFunctions {
-                    add("\(quoted(name)) is not in may_call: it gives null", at: "")
+                    add("\(quoted(name)) is not in may_call: it gives null or its default", at: "")
                 }
                 break
             } catch {

@@ -79,11 +79,12 @@ public final class ContainerTrials {
     ///
     /// - Parameters:
     ///   - line: the event as an app would write it, on one line.
+    ///   - file: path of the file with the line; empty for none.
     ///   - functions: results of functions by name; others give null.
     /// - Throws: `Refusal` if the agent would not accept the event, or its schema does not allow it.
     /// - Returns: nil for a push into the data layer, which is not an event.
     public func run(
-        _ line: [UInt8], app: String, functions: [String: JSONValue] = [:]
+        _ line: [UInt8], app: String, file: String = "", functions: [String: JSONValue] = [:]
     ) throws(Refusal) -> EventTrial? {
         let source = pass.source(app: app, using: &random)
         pass.hiding = engine.hiding(of: app).paths
@@ -110,9 +111,10 @@ public final class ContainerTrials {
         case .blank?: throw Refusal(message: "it contains no event")
         default: throw Refusal(message: pass.problem?.detail ?? "it is not an event")
         }
-        var tags = engine.explain(buffer.bytes, app: app, results: results)
+        var tags = engine.explain(buffer.bytes, app: app, file: file, results: results)
         let fate = engine.apply(
-            to: buffer.bytes, app: app, priority: verdict?.priority ?? .normal, at: now, results: results)
+            to: buffer.bytes, app: app, file: file, priority: verdict?.priority ?? .normal, at: now,
+            results: results)
         // What the agent does, not what each tag would do alone: nothing acts after a discard.
         let fired = Set(engine.firings.map(\.tag))
         for place in tags.indices where tags[place].fires != fired.contains(place) {
@@ -142,16 +144,16 @@ public final class ContainerTrials {
 }
 
 extension ContainerDocument {
-    /// The functions that macros and tags name.
+    /// The functions of the configuration that macros and tags name.
     var functions: Set<String> {
         var names: Set<String> = []
         for macro in macros {
-            if case .functionCall(let function, _) = macro.kind {
+            if case .functionCall(let function, _, .agent, _) = macro.kind {
                 names.insert(function)
             }
         }
         for tag in tags {
-            if case .function(let name, _) = tag.action {
+            if case .function(let name, _, .agent) = tag.action {
                 names.insert(name)
             }
         }

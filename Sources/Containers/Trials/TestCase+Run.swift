@@ -15,12 +15,18 @@ extension TestCase {
         in document: ContainerDocument, facts: AgentFacts = AgentFacts(),
         events: EventOptions = EventOptions()
     ) throws(ContainerError) -> [String] {
+        var facts = facts
+        facts.hostName = host ?? facts.hostName
         // Each case has its own trials, so that pushes, samples and throttles of other cases do not matter.
         let trials = try ContainerTrials(document, facts: facts, events: events, now: TestCase.moment)
         var failures: [String] = []
         // The values of the container, which are read without an event.
         for member in expected.values {
-            switch trials.container.value(ofKey: member.key, results: { functions[$0.function] ?? .null }) {
+            let value = trials.container.value(
+                ofKey: member.key,
+                askingApp: AppFunctions(Set(functions.keys)) { functions[$0.function] ?? .null },
+                results: { functions[$0.function] ?? .null })
+            switch value {
             case .value(let value) where value == member.value: break
             case .value(let value):
                 failures.append("value \(member.key) is \(value), expected \(member.value)")
@@ -38,8 +44,9 @@ extension TestCase {
                 _ = try trials.run(
                     Array(JSONValue.object(members).description.utf8), app: app, functions: functions)
             }
-            guard let trial = try trials.run(Array(event.description.utf8), app: app, functions: functions)
-            else {
+            let trial = try trials.run(
+                Array(event.description.utf8), app: app, file: file, functions: functions)
+            guard let trial else {
                 return failures + ["the event is a push into the data layer; put it under data_layer"]
             }
             if let path = expected.schemaFailure {

@@ -39,6 +39,7 @@ extension Intake {
         guard gate.mayCall(app) else { return false }
         if case .needs = rules.push(line, app: app, at: now) { return gate.stop(at: .question) }
         gate.calls.add(rules.engine.calls, of: app)
+        gate.offer(rules.engine.offers, of: app)
         return true
     }
 
@@ -73,6 +74,7 @@ extension Intake {
         if fate == .tooLarge { return keepMadeTooLarge(rules, source, offset) }
         chunks.countRead()
         gate.calls.add(rules.engine.calls, of: source.app)
+        gate.offer(rules.engine.offers, of: source.app)
         let priority = isBackfill ? .normal : rules.engine.priority
         var place = place
         if let named = rules.engine.destinations {

@@ -14,6 +14,8 @@ package final class IntakeRules: @unchecked Sendable {
     let engine: RuleEngine
     /// Runs functions; nil if the agent has no caller for them.
     let functions: (any FunctionCaller)?
+    /// Apps that answer calls of tags; nil if none can.
+    private let apps: (any AppAudience)?
     /// Containers that are in force.
     private let inForce: ContainersInForce
     /// Where the counts are published.
@@ -60,10 +62,13 @@ package final class IntakeRules: @unchecked Sendable {
     /// - Parameters:
     ///   - inForce: where containers are published; taken over between two events.
     ///   - functions: runs functions. Without it all give null, and calls of tags are not made.
+    ///   - apps: apps that listen for calls of tags.
     ///   - figures: where the counts of all intakes together are published.
     package init(
-        _ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil
+        _ inForce: ContainersInForce, functions: (any FunctionCaller)?, apps: (any AppAudience)? = nil,
+        figures: IntakeFigures? = nil
     ) {
+        self.apps = apps
         self.inForce = inForce
         self.figures = figures
         self.functions = functions
@@ -110,7 +115,17 @@ package final class IntakeRules: @unchecked Sendable {
     var asksFunctions: Bool { functions?.hasFunctions == true }
 
     /// Publishes the engine's counts.
-    func publish() { figures?.update { $0.rules = engine.counts } }
+    func publish() {
+        for _ in 0..<(apps?.takeLost() ?? 0) { engine.note(.unheardCall) }
+        figures?.update { $0.rules = engine.counts }
+    }
+
+    /// Gives calls of durable events to the apps that listen for them.
+    func offer(_ calls: [(call: AppCall, app: String)]) {
+        guard !calls.isEmpty else { return }
+        for (call, app) in calls where apps?.offer(call, of: app) != true { engine.note(.unheardCall) }
+        publish()
+    }
 
     /// Applies the rules to an event. On `needs` a function has been asked, and the event must be offered
     /// again `whenAnswered`.

@@ -26,6 +26,10 @@ struct RulesGate {
     /// What the first line that was not taken waits for, after a `take` that took less than all; nil: a
     /// commit.
     private(set) var obstacle: Obstacle?
+    /// Calls that tags gave to apps, until their events are durable.
+    private var offered: [(call: AppCall, app: String)] = []
+    /// Most of these between two commits; further calls are lost.
+    private static let mostOffered = 1024
 
     init(_ rules: IntakeRules?, _ calls: TagCalls, isOld: Bool) {
         self.rules = rules
@@ -49,6 +53,24 @@ struct RulesGate {
 
     /// Whether another event of an app may ask for calls.
     mutating func mayCall(_ app: String) -> Bool { !calls.isFull(for: app) || stop(at: .fullCalls) }
+
+    /// Keeps calls that tags gave to an app until their event is durable. Old events call no app, which would
+    /// take them for news.
+    mutating func offer(_ calls: [AppCall], of app: String) {
+        for call in calls {
+            if isOld || offered.count >= RulesGate.mostOffered {
+                rules?.engine.note(.unheardCall)
+            } else {
+                offered.append((call, app))
+            }
+        }
+    }
+
+    /// The calls for apps that the next commit makes durable.
+    mutating func takeOffered() -> [(call: AppCall, app: String)] {
+        defer { offered = [] }
+        return offered
+    }
 
     /// Keeps `resume` until the lines that were left can be offered again. Returns false, and forgets
     /// `resume`, if a commit comes first.

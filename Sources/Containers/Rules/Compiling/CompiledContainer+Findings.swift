@@ -1,3 +1,5 @@
+internal import Model
+
 /// A mistake or a weakness of a document that can be read.
 public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
     /// Whether the document does not do what it says; otherwise it is advice.
@@ -16,7 +18,7 @@ public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
 extension CompiledContainer {
     /// What is wrong with the document on this machine, in the document's order.
     public var findings: [DocumentFinding] {
-        var found = unusedRules
+        var found = unusedRules + appFunctions
         // After a tag that discards all events nothing acts.
         let end = document.tags.firstIndex { tag in
             tag.action == .discard && tag.blockingRules.isEmpty
@@ -86,6 +88,24 @@ extension CompiledContainer {
     /// The setting that names the key.
     private var keySetting: String { isOfConfiguration ? "agent.hash_key" : "a hash_key in [[container]]" }
 
+    /// Macros of functions that only apps have, where nobody can be asked, or no default takes their place.
+    private var appFunctions: [DocumentFinding] {
+        document.macros.compactMap { macro in
+            guard case .functionCall(let function, _, .app, let standard) = macro.kind else { return nil }
+            let path = "macros.\(macro.name)"
+            if appFunctionsOfTags.contains(macro.name) {
+                return DocumentFinding(
+                    isMistake: false, path: path,
+                    message: "nobody asks an app for \(quoted(function)) when an event is read: tags get "
+                        + (standard == .null ? "null, as it has no default" : "its default"))
+            }
+            guard standard == .null else { return nil }
+            return DocumentFinding(
+                isMistake: false, path: path,
+                message: "an app without \(quoted(function)), and values.json, get null: give it a default")
+        }
+    }
+
     /// Rules that no tag and no collection uses.
     private var unusedRules: [DocumentFinding] {
         var used: Set<String> = []
@@ -106,7 +126,7 @@ extension CompiledContainer {
         let operands: [CompiledOperand]
         switch tag.action {
         case .set(_, let value, _): operands = [value]
-        case .function(_, let parameters): operands = parameters.map(\.operand)
+        case .function(_, let parameters), .offer(_, let parameters): operands = parameters.map(\.operand)
         default: return []
         }
         return operands.flatMap { operand -> [[[UInt8]]] in

@@ -26,13 +26,19 @@ extension CompiledContainer {
 
     /// The value of a key: that of the first collection that has the key and whose rules hold, otherwise the
     /// container's own.
+    ///
+    /// - Parameters:
+    ///   - functions: functions of the app that asks; other functions of apps give their defaults.
+    ///   - results: results of functions; nil for one that is not known yet.
     package func value(
-        ofKey key: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+        ofKey key: String, askingApp functions: AppFunctions = AppFunctions(),
+        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Valuation {
         let evaluation = Evaluation(self)
+        evaluation.appFunctions = functions
         evaluation.begin(nil, app: "", layer: nil, results: results, random: { 0 })
         let value = evaluation.value(ofKey: key)
-        if evaluation.hasMissedEvent { return .needsEvent }
+        if evaluation.missed.event { return .needsEvent }
         if !evaluation.neededCalls.isEmpty { return .needs(evaluation.neededCalls) }
         return value.map { .value($0.json(evaluation.base)) } ?? .missing
     }

@@ -51,7 +51,9 @@ public final class CompiledContainer: Sendable {
     let layerNames: Set<[UInt8]>
     /// Whether tags may need results of functions.
     let asksFunctions: Bool
-    /// Numbers of the function macros that each condition needs, including those that may not be called.
+    /// Macros of functions that only apps have, and that tags may read although nobody is asked for an event.
+    let appFunctionsOfTags: Set<String>
+    /// Numbers of the function macros that each condition needs, including those that cannot be called.
     let conditionFunctions: [[Int]]
     /// Whether each condition reads from the data layer what tags hide there, so that it cannot be decided.
     let blindConditions: [Bool]
@@ -123,6 +125,7 @@ public final class CompiledContainer: Sendable {
         self.facts = facts
         layerNames = reach.layerNames
         asksFunctions = reach.asksFunctions
+        appFunctionsOfTags = reach.appFunctions
         conditionFunctions = compiler.conditions.map { reach.functions(of: $0) }
         let hidden = HiddenMembers(compiler.tags, keyLengths: facts.keyLengths).layerPaths
         let blind = compiler.conditions.map { reach.isBlind($0, hidden: hidden) }

@@ -12,10 +12,15 @@ enum CompiledMacro {
     case collection(rules: [Int], values: [(key: String, operand: CompiledOperand)])
     /// The container's value of a key.
     case value(key: String)
-    /// The result of a function.
-    case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
-    /// A function that the configuration does not let the document call: null.
-    case denied
+    /// The result of a function of the configuration.
+    case function(
+        name: String, parameters: [(key: String, operand: CompiledOperand)], default: JSONValue)
+    /// The result of a function of the app that asks for a value. Where nobody asks, as for events, there is
+    /// none.
+    case appFunction(
+        name: String, parameters: [(key: String, operand: CompiledOperand)], default: JSONValue)
+    /// A function that the configuration does not let the document call: it has no result.
+    case denied(default: JSONValue)
     /// The event's name; for a push its member `event`.
     case event
     /// The app that the agent knows, whatever the event says.
@@ -30,7 +35,7 @@ enum CompiledMacro {
     var needsEvent: Bool {
         switch self {
         case .member, .dataLayer, .event, .app, .file, .level, .severity, .message, .random: true
-        case .constant, .collection, .value, .function, .denied, .language: false
+        case .constant, .collection, .value, .function, .appFunction, .denied, .language: false
         }
     }
 
@@ -49,7 +54,9 @@ enum CompiledMacro {
         case .language: [WantedMembers.locale, WantedMembers.deviceLocale]
         case .level, .severity: WantedMembers.levels.map(\.path) + [WantedMembers.version]
         case .message: WantedMembers.messages
-        case .constant, .dataLayer, .collection, .value, .function, .denied, .event, .app, .file, .random: []
+        case .constant, .dataLayer, .collection, .value, .function, .appFunction, .denied, .event, .app,
+            .file, .random:
+            []
         }
     }
 }
@@ -91,6 +98,8 @@ struct CompiledTag {
         /// `place` is the number among the container's throttles.
         case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
+        /// Gives a call to the app of the event, if it listens.
+        case offer(name: String, parameters: [(key: String, operand: CompiledOperand)])
         /// Calls a function that the configuration does not let the document call: does nothing.
         case denied
 

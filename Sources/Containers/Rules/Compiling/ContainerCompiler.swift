@@ -116,12 +116,14 @@ struct ContainerCompiler {
         case .value(let key): return .value(key: key)
         case .dataLayer(let path, let standard): return .dataLayer(names: path.names, default: standard)
         case .member(let path, let standard): return .member(names: path.bytes, default: standard)
-        case .functionCall(let function, let parameters):
+        case .functionCall(let function, let parameters, .app, let standard):
+            return .appFunction(name: function, parameters: compile(parameters), default: standard)
+        case .functionCall(let function, let parameters, .agent, let standard):
             guard mayCall.contains(function) else {
                 deniedFunctions.insert(function)
-                return .denied
+                return .denied(default: standard)
             }
-            return .function(name: function, parameters: compile(parameters))
+            return .function(name: function, parameters: compile(parameters), default: standard)
         case .standard(let macro): return compile(macro)
         }
     }
@@ -217,7 +219,9 @@ struct ContainerCompiler {
             action = .throttle(
                 place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
             throttles += 1
-        case .function(let name, let parameters):
+        case .function(let name, let parameters, .app):
+            action = .offer(name: name, parameters: compile(parameters))
+        case .function(let name, let parameters, .agent):
             if mayCall.contains(name) {
                 action = .function(name: name, parameters: compile(parameters))
             } else {

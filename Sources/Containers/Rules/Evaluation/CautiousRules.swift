@@ -50,6 +50,6 @@ struct CautiousRules {
     /// is hidden.
     private func isUndecided(condition: Int) -> Bool {
         container.blindConditions[condition]
-            || container.conditionFunctions[condition].contains { evaluation.isKnownNull(macro: $0) }
+            || container.conditionFunctions[condition].contains { evaluation.isUnanswered(macro: $0) }
     }
 }

@@ -20,12 +20,15 @@ extension Evaluation {
         return value
     }
 
-    /// Whether a macro was evaluated and is null.
-    func isKnownNull(macro number: Int) -> Bool {
+    /// Whether a function's macro was evaluated, and its function gave no answer, or null. A default that
+    /// takes the answer's place is no answer: hiding must not depend on it.
+    func isUnanswered(macro number: Int) -> Bool {
         guard states[number] != Evaluation.unknown else { return false }
-        switch known[number] {
-        case .null, .value(.null): return true
-        default: return false
+        switch container.macros[number] {
+        case .denied, .appFunction: return true
+        case .function(let name, let parameters, let standard) where standard != .null:
+            return (results(call(name, parameters)) ?? .null) == .null
+        default: return known[number].isNull
         }
     }
 
@@ -33,7 +36,7 @@ extension Evaluation {
     private func evaluate(_ number: Int) -> MacroValue {
         if subject == nil, container.macros[number].needsEvent {
             if let standard = container.macros[number].standard { return MacroValue(standard) }
-            hasMissedEvent = true
+            missed.event = true
             return .null
         }
         switch container.macros[number] {
@@ -45,11 +48,14 @@ extension Evaluation {
             guard isEnabled(rules) else { return .null }
             return .value(.object(parameters(values)))
         case .value(let key): return value(ofKey: key) ?? .null
-        case .function(let name, let parameters):
-            return result(of: FunctionCall(function: name, parameters: .object(self.parameters(parameters))))
-        case .denied:
-            hasMissedFunction = true
-            return .null
+        case .function(let name, let parameters, let standard):
+            return result(of: call(name, parameters), from: results, else: standard)
+        case .appFunction(let name, let parameters, let standard):
+            guard appFunctions.names.contains(name) else { return MacroValue(standard) }
+            return result(of: call(name, parameters), from: appFunctions.results, else: standard)
+        case .denied(let standard):
+            missed.function = true
+            return MacroValue(standard)
         case .event: return eventName()
         case .app: return .value(.string(app))
         case .language: return language().map { .value(.string($0)) } ?? .null
@@ -69,13 +75,20 @@ extension Evaluation {
         operands.map { JSONValue.Member($0.key, value(of: $0.operand).json(base)) }
     }
 
-    /// The result of a function; null if it is not known yet, in which case the call is added to
-    /// `neededCalls`.
-    private func result(of call: FunctionCall) -> MacroValue {
+    /// A call, with its parameters evaluated.
+    func call(_ name: String, _ parameters: [(key: String, operand: CompiledOperand)]) -> FunctionCall {
+        FunctionCall(function: name, parameters: .object(self.parameters(parameters)))
+    }
+
+    /// The result of a function; `standard` in place of null. Null if the result is not known yet, in which
+    /// case the call is added to `neededCalls`.
+    private func result(
+        of call: FunctionCall, from results: (FunctionCall) -> JSONValue?, else standard: JSONValue
+    ) -> MacroValue {
         // While the result of another call is missing, this call's parameters may be wrong, so it is not
         // made. The evaluation is repeated with that result, and finds this call then.
         guard neededCalls.isEmpty else { return .null }
-        if let result = results(call) { return MacroValue(result) }
+        if let result = results(call) { return MacroValue(result == .null ? standard : result) }
         neededCalls.append(call)
         return .null
     }

@@ -16,14 +16,22 @@ final class Evaluation {
         var isPush = false
     }
 
+    /// What an evaluation may lack.
+    struct Missed {
+        /// An event was needed, and there was no event.
+        var event = false
+        /// A function was needed that may not be called.
+        var function = false
+    }
+
     /// The container.
     let container: CompiledContainer
     /// Calls whose results are missing. While there are any, other results must not be used.
     var neededCalls: [FunctionCall] = []
-    /// Whether something needed an event, and there was no event.
-    var hasMissedEvent = false
-    /// Whether something needed a function that may not be called.
-    var hasMissedFunction = false
+    /// What something needed and did not get.
+    var missed = Missed()
+    /// Functions of the app that asks for a value; none for events. To be set before `begin`.
+    var appFunctions = AppFunctions()
 
     /// The event; nil for values without one.
     private(set) var subject: Subject?
@@ -105,8 +113,7 @@ final class Evaluation {
         drawRandom = random
         base = subject?.base ?? UnsafePointer(states.baseAddress.unsafelyUnwrapped)
         hasPlaces = false
-        hasMissedEvent = false
-        hasMissedFunction = false
+        missed = Missed()
         if !neededCalls.isEmpty {
             neededCalls = []
         }

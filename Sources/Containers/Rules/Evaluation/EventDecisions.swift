@@ -9,6 +9,8 @@ struct EventDecisions {
     private(set) var destinations: [String]?
     /// Calls of functions that tags asked for, to be made when the event is durable.
     private(set) var calls: [FunctionCall] = []
+    /// Calls that tags gave to the event's app.
+    private(set) var offers: [AppCall] = []
 
     /// Begins an event with its own priority. An empty field is not written, which costs less.
     @inline(__always)
@@ -25,6 +27,9 @@ struct EventDecisions {
         if !calls.isEmpty {
             calls = []
         }
+        if !offers.isEmpty {
+            offers = []
+        }
     }
 
     /// Adds destinations, each once.
@@ -35,4 +40,7 @@ struct EventDecisions {
 
     /// Adds a call.
     mutating func call(_ call: FunctionCall) { calls.append(call) }
+
+    /// Adds a call for the app.
+    mutating func offer(_ call: AppCall) { offers.append(call) }
 }

@@ -39,6 +39,13 @@ struct MacroReach {
     /// Names at the top of data layers that tags may read.
     var layerNames: Set<[UInt8]> { Set(ofTags.compactMap { layerPaths[$0]?.first }) }
 
+    /// The macros that tags may read, of functions that only apps have.
+    var appFunctions: Set<String> {
+        Set(
+            compiler.macroNumbers.filter { ofTags.contains($0.value) && compiler.macros[$0.value].isOfApp }
+                .map(\.key))
+    }
+
     /// Whether tags may need results of functions.
     var asksFunctions: Bool { ofTags.contains { compiler.macros[$0].asks } }
 
@@ -47,7 +54,7 @@ struct MacroReach {
         ofMacros[condition.macro] + (condition.comparandMacro.map { ofMacros[$0] } ?? [])
     }
 
-    /// The macros of functions that a condition needs, with those that may not be called.
+    /// The macros of functions that a condition needs, with those that cannot be called.
     func functions(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
         macros(of: condition).filter { compiler.macros[$0].asks || compiler.macros[$0].isDenied }
     }
@@ -70,8 +77,16 @@ extension CompiledMacro {
     /// Whether the macro calls a function.
     fileprivate var asks: Bool { if case .function = self { true } else { false } }
 
-    /// Whether the macro is a function that may not be called.
-    fileprivate var isDenied: Bool { if case .denied = self { true } else { false } }
+    /// Whether the macro is a function that cannot be called for an event.
+    fileprivate var isDenied: Bool {
+        switch self {
+        case .denied, .appFunction: true
+        default: false
+        }
+    }
+
+    /// Whether the macro is a function that only apps have.
+    fileprivate var isOfApp: Bool { if case .appFunction = self { true } else { false } }
 
     /// The path that the macro reads in data layers; nil for other macros.
     fileprivate var layerPath: [[UInt8]]? {

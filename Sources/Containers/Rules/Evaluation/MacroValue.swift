@@ -38,6 +38,14 @@ enum MacroValue {
         }
     }
 
+    /// Whether the value is null.
+    var isNull: Bool {
+        switch self {
+        case .null, .value(.null): true
+        default: false
+        }
+    }
+
     /// A value, in the form that is compared quickest.
     init(_ value: JSONValue) {
         switch value {

@@ -17,6 +17,9 @@ public enum RuleProblem: String, Sendable, CaseIterable {
     case tooLarge = "event_too_large"
     /// An event needed a function that may not be called.
     case deniedCall = "function_not_allowed"
+    /// A tag called a function of the event's app, and no client listened for it, or all that did were too
+    /// slow.
+    case unheardCall = "app_not_listening"
     /// An event was to be hashed without a key; a constant text took the place of its values.
     case missingKey = "hash_key_missing"
     /// A tag would have set an event's name to something that cannot be a name.

@@ -41,6 +41,7 @@ extension RuleEngine {
         guard case .string(let name)? = JSONValue.object(members)["event"] else { return .kept }
         let subject = Evaluation.Subject(base: base + start, count: range.count, isPush: true)
         var made: [FunctionCall] = []
+        var offered: [AppCall] = []
         for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
             evaluation.begin(
                 subject, app: app, layer: layer(of: app, for: evaluation.container), results: results,
@@ -51,17 +52,21 @@ extension RuleEngine {
             let before = firings.count
             defer { countFired(evaluation.container, since: before) }
             for (tag, _) in fire(evaluation, candidates) {
-                guard case .function(let function, let parameters) = evaluation.container.tags[tag].action
-                else {
-                    continue
+                switch evaluation.container.tags[tag].action {
+                case .function(let name, let parameters): made.append(evaluation.call(name, parameters))
+                case .offer(let name, let parameters):
+                    offered.append(
+                        AppCall(
+                            container: evaluation.container.document.id,
+                            call: evaluation.call(name, parameters)))
+                default: continue
                 }
                 firings.append(Firing(container: place, tag: tag))
-                made.append(
-                    FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
             }
             guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
         }
         for call in made { decisions.call(call) }
+        for call in offered { decisions.offer(call) }
         return .kept
     }
 }

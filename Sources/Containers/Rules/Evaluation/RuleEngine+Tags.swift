@@ -8,7 +8,8 @@ extension RuleEngine {
         switch action {
         case .sample(_, let key?), .throttle(_, _, _, let key?): _ = evaluation.value(of: key)
         case .set(_, let value, nil): _ = evaluation.value(of: value)
-        case .function(_, let parameters): _ = evaluation.parameters(parameters)
+        case .function(_, let parameters), .offer(_, let parameters):
+            _ = evaluation.parameters(parameters)
         default: break
         }
     }
@@ -56,9 +57,10 @@ extension RuleEngine {
             ) { note(.crowdedThrottle) }
         case .ship(let names): decisions.ship(to: names)
         case .prioritise(let wanted): decisions.prioritise(wanted)
-        case .function(let name, let parameters):
-            decisions.call(
-                FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
+        case .function(let name, let parameters): decisions.call(evaluation.call(name, parameters))
+        case .offer(let name, let parameters):
+            decisions.offer(
+                AppCall(container: evaluation.container.document.id, call: evaluation.call(name, parameters)))
         case .denied: break
         case .set, .rename, .remove, .hide:
             if !isChanged {

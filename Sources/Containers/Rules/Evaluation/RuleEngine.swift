@@ -71,6 +71,8 @@ public final class RuleEngine {
     public var destinations: [String]? { decisions.destinations }
     /// Calls of functions that tags asked for, to be made when the event is durable. After `apply`.
     public var calls: [FunctionCall] { decisions.calls }
+    /// Calls that tags gave to the event's app, to be offered when the event is durable. After `apply`.
+    public var offers: [AppCall] { decisions.offers }
 
     /// An engine without containers.
     ///
@@ -232,15 +234,15 @@ public final class RuleEngine {
     /// Explains for each tag of the first container why it fires or does not. No tag acts, but the event
     /// becomes part of the data layer, as it would in `apply`.
     public func explain(
-        _ line: UnsafeRawBufferPointer, app: String,
+        _ line: UnsafeRawBufferPointer, app: String, file: String = "",
         results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> [TagExplanation] {
         guard let evaluation = evaluations.first else { return [] }
         push(line, app)
         guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
         evaluation.begin(
-            Evaluation.Subject(base: base, count: line.count), app: app, layer: layers.layers[app],
-            results: results, random: random)
+            Evaluation.Subject(base: base, count: line.count), app: app, file: file,
+            layer: layers.layers[app], results: results, random: random)
         return TagExplainer(evaluation: evaluation).explanations()
     }
 
@@ -291,7 +293,7 @@ public final class RuleEngine {
             random: random)
         // Only tags that may fire for the event's name, as it is now.
         let fired = fire(evaluation, evaluation.withEventName { container.index.tags(for: $0) })
-        if evaluation.hasMissedFunction || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
+        if evaluation.missed.function || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
             note(.deniedCall)
         }
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
