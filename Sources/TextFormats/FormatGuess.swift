@@ -52,7 +52,8 @@ public struct FormatGuess: Sendable, Equatable {
         // one.
         func read(_ record: UnsafeRawBufferPointer, _ writer: inout RecordWriter) {
             records += 1
-            guard record.count > 0, !format.joinsLines || format.begins(record, after: piece(0..<0)),
+            let first = UnsafeRawBufferPointer(rebasing: record.prefix { $0 != 0x0A })
+            guard record.count > 0, !format.joinsLines || format.begins(first, after: piece(0..<0)),
                 format.parse(record, readable: record.count, into: &writer) == nil
             else { return }
             matched += 1

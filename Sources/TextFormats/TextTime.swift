@@ -17,7 +17,7 @@ public enum TextTime {
     /// * `Nov 29 10:00:00` (syslog), with a fraction: of the year that is nearest to `now`
     /// * `29 Nov 2026 10:00:00.123` (Redis), `29-Nov-2026 10:00:00.123` (Tomcat)
     /// * `1129 10:00:00.123456` (klog): of the year that is nearest to `now`
-    /// * `20261129T100000Z`, `261129 10:00:00` (old MySQL)
+    /// * `20261129T100000Z`, `20261129 10:00:00.123456` (glog), `261129 10:00:00` (old MySQL)
     /// * `Sun, 29 Nov 2026 10:00:00 GMT` (RFC 1123), `Sun 2026-11-29 10:00:00 CET` (journalctl)
     /// * `Nov 29, 2026 10:00:00 AM` (java.util.logging)
     /// * `10:00:00.123`: of the last day on which it was, or today if it is within the next hour
@@ -130,6 +130,7 @@ private struct TimeReader {
         if byte(4) == UInt8(ascii: " ") { return klog() }
         if byte(6) == UInt8(ascii: " ") { return oldMySQL() }
         if byte(8) | 0x20 == UInt8(ascii: "t") { return compact() }
+        if byte(8) == UInt8(ascii: " ") { return glog() }
         return yearFirst()
     }
 
@@ -164,6 +165,18 @@ private struct TimeReader {
     /// klog's `1129 10:00:00.123456`, without a year.
     private mutating func klog() -> Bool {
         guard let month = two(), let day = two(), skip(UInt8(ascii: " ")) else { return false }
+        self.month = month
+        self.day = day
+        return clock() && p == end
+    }
+
+    /// glog's `20261129 10:00:00.123456`.
+    private mutating func glog() -> Bool {
+        guard let century = two(), let rest = two(), let month = two(), let day = two(), skip(UInt8(ascii: " "))
+        else {
+            return false
+        }
+        year = century * 100 + rest
         self.month = month
         self.day = day
         return clock() && p == end
