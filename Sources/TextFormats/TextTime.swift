@@ -172,10 +172,9 @@ private struct TimeReader {
 
     /// glog's `20261129 10:00:00.123456`.
     private mutating func glog() -> Bool {
-        guard let century = two(), let rest = two(), let month = two(), let day = two(), skip(UInt8(ascii: " "))
-        else {
-            return false
-        }
+        guard let century = two(), let rest = two(), let month = two(), let day = two(),
+            skip(UInt8(ascii: " "))
+        else { return false }
         year = century * 100 + rest
         self.month = month
         self.day = day
