@@ -15,6 +15,8 @@ enum DeliveryInput: Sendable {
     case settled(AttemptID, [BatchHeader]?)
     /// The time that `wakeAt` gave is reached.
     case timer
+    /// The time of day was set, which deadlines follow.
+    case clockSet
     /// Send what waits now, to one destination or all (nil). Without an id no client waits for the result.
     case dispatch(CommandID?, DestinationName?)
     /// Send until nothing is left, or until the timeout; to one destination or all (nil).

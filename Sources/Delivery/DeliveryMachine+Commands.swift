@@ -8,11 +8,13 @@ extension DeliveryMachine {
     /// only reports what waits.
     mutating func begin(_ id: CommandID?, _ name: DestinationName?, timeout: Duration? = nil, at now: Moment)
     {
-        let names = (name.map { [$0] } ?? destinations.keys).filter {
+        let names = (name.map { [$0] } ?? destinations.names).filter {
             destinations.contains($0) && !leaving.contains($0)
         }
         let command = Command(for: names, timeout: timeout, at: now.boot)
-        for name in names where !command.isTimedOut {
+        for name in names {
+            destinations.touch(name)
+            guard !command.isTimedOut else { continue }
             destinations.update(name) { $0.beginPush(everything: timeout != nil, byCommandAt: now) }
         }
         if let id {
@@ -23,9 +25,16 @@ extension DeliveryMachine {
     /// The client of a command is gone: its pushes end unless another command shares them. Requests in flight
     /// end normally.
     mutating func cancel(_ id: CommandID) {
-        guard let command = commands.removeValue(forKey: id) else { return }
+        guard let command = end(id) else { return }
         for name in command.open { stopPushUnlessShared(name) }
         emit(.finish(id, .cancelled))
+    }
+
+    /// Removes a command; its destinations send by themselves again.
+    private mutating func end(_ id: CommandID) -> Command? {
+        guard let command = commands.removeValue(forKey: id) else { return nil }
+        for name in command.destinations { destinations.touch(name) }
+        return command
     }
 
     /// At the deadline, stops new requests; those in flight may end. After the grace the command ends without
@@ -50,7 +59,7 @@ extension DeliveryMachine {
     /// when its push is over.
     mutating func tellCommands(of name: DestinationName) {
         guard !commands.isEmpty else {
-            destinations.update(name) { if !$0.pushing.ends.isEmpty { $0.pushing.clearEnds() } }
+            destinations.updateReport(name) { if !$0.pushing.ends.isEmpty { $0.pushing.clearEnds() } }
             return
         }
         guard let machine = destinations[name] else { return }
@@ -69,7 +78,7 @@ extension DeliveryMachine {
                 emit(.report(id, report))
             }
         }
-        destinations.update(name) { $0.pushing.clearEnds() }
+        destinations.updateReport(name) { $0.pushing.clearEnds() }
         guard !machine.pushing.isActive, machine.attempts.counts.pushed == 0 else { return }
         for id in concerned {
             if let report = commands[id]?.close(name, machine.pushing.reason) {
@@ -80,17 +89,22 @@ extension DeliveryMachine {
 
     /// Ends commands that are closed at every destination. A drain that found new events begins another round
     /// first.
-    mutating func finishCommands(at now: Moment) {
-        guard !commands.isEmpty else { return }
+    ///
+    /// - Returns: whether any command has ended.
+    mutating func finishCommands(at now: Moment) -> Bool {
+        guard !commands.isEmpty else { return false }
+        var hasEnded = false
         for id in commands.keys.sorted(by: { $0.number < $1.number }) {
             guard let command = commands[id], command.isOver else { continue }
             if result(of: command) == nil {
                 drainOnce(more: id, command.destinations, at: now)
             }
             guard let command = commands[id], command.isOver else { continue }
-            commands[id] = nil
+            _ = end(id)
+            hasEnded = true
             emit(.finish(id, result(of: command) ?? command.stuck(.waitingForRetry)))
         }
+        return hasEnded
     }
 
     /// Begins another round of a drain: events came in at one destination while others were still busy.
@@ -99,7 +113,6 @@ extension DeliveryMachine {
             destinations.update(name) { $0.beginPush(everything: true) }
             commands[id]?.reopen(name)
             advance(name, at: now)
-            tellCommands(of: name)
         }
     }
 

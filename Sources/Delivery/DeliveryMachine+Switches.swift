@@ -8,6 +8,7 @@ extension DeliveryMachine {
     /// that token; otherwise a restart would bring it back.
     mutating func pause(_ key: PauseTokens.Key, ttl: Duration?, isDurable: Bool, at now: Moment) {
         pauses.take(key, until: ttl.map { now.boot + $0 })
+        destinations.touch(key.destination)
         let value = isDurable ? PauseTokens.switchValue(ttl: ttl, at: now) : nil
         emit(.persist(PauseTokens.switchName(key), value))
         emit(.note(key.destination, .paused(token: key.token)))
@@ -32,6 +33,7 @@ extension DeliveryMachine {
     /// Releases one token, even if it has expired.
     mutating func release(_ key: PauseTokens.Key) {
         pauses.release(key)
+        destinations.touch(key.destination)
         emit(.persist(PauseTokens.switchName(key), nil))
         emit(.note(key.destination, .resumed(token: key.token)))
     }
@@ -41,6 +43,7 @@ extension DeliveryMachine {
     mutating func setNetwork(_ on: Bool, at now: Moment) {
         guard on != isNetworkOn else { return }
         isNetworkOn = on
+        destinations.touchAll()
         emit(.persist(SwitchName.network, on ? nil : "off"))
         emit(.note(nil, .network(on: on)))
         if on {
@@ -51,6 +54,7 @@ extension DeliveryMachine {
     /// Sets the interval for all destinations; nil returns to the configured ones.
     mutating func setInterval(_ new: DispatchInterval?, isDurable: Bool) {
         intervalOverride = new
+        destinations.touchAll()
         if isDurable {
             emit(.persist(SwitchName.interval, new?.kept))
         }
@@ -64,7 +68,7 @@ extension DeliveryMachine {
         for id in commands.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
         stop = Stop(deadline: now.boot + grace)
         let isPossible = grace > .zero && isEnabled && isNetworkOn
-        for name in destinations.keys {
+        for name in destinations.names {
             let drains = isPossible && interval(of: name) != .off && !pauses.holdsBack(name)
             destinations.update(name) { machine in
                 machine.pushing.beginStop()

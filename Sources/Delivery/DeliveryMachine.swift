@@ -12,6 +12,7 @@
 //  Parts:
 //  - `DeliveryMachine` (this file): all destinations; a value without I/O that turns inputs (`DeliveryInput`)
 //    into effects (`DeliveryEffect`). Switches, commands, stop.
+//  - `Destinations`: which destinations an input concerns; the others are not advanced.
 //  - `DestinationMachine` (Destination/): one destination. Its parts are in folders: Waiting (what the queue
 //    holds), Attempts (what is on its way), Standing (may anything be sent), Blame (whose fault a failure
 //    is), Choosing (what is next).
@@ -63,7 +64,7 @@ struct DeliveryMachine: Sendable {
     }
 
     var options: DeliveryOptions
-    var destinations = SmallMap<DestinationName, DestinationMachine>()
+    var destinations = Destinations()
     /// Destinations that were removed from the settings. Their machines stay until nothing of them is in
     /// flight.
     var leaving: Set<DestinationName> = []
@@ -119,7 +120,7 @@ struct DeliveryMachine: Sendable {
     /// Handles inputs in their order and returns what the driver has to do, in order.
     ///
     /// Everything that may start is started after the last input: inputs that arrive together cost little
-    /// more than one.
+    /// more than one. Destinations that no input concerns are left alone until a time of theirs has come.
     mutating func handle(
         _ inputs: [DeliveryInput], at now: Moment, using random: inout some RandomNumberGenerator
     ) -> [DeliveryEffect] {
@@ -136,7 +137,7 @@ struct DeliveryMachine: Sendable {
     ) {
         switch input {
         case .lanes(let new):
-            for (name, lanes) in new { destinations.update(name) { $0.update(lanes, at: now) } }
+            destinations.show(new, at: now)
         case .leased(let id, let result, let apps, let lane):
             let gate = gate(id.destination)
             destinations.update(id.destination) {
@@ -148,6 +149,7 @@ struct DeliveryMachine: Sendable {
         case .settled(let id, let headers):
             destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
+        case .clockSet: destinations.touchAll()
         case .dispatch(let id, let name): begin(id, name, at: now)
         case .drain(let id, let name, let timeout): begin(id, name, timeout: timeout, at: now)
         case .cancel(let id): cancel(id)
@@ -156,7 +158,7 @@ struct DeliveryMachine: Sendable {
                 PauseTokens.Key(destination: name, token: token), ttl: ttl, isDurable: !untilRestart, at: now)
         case .resume(let token, let name): resume(token, name, at: now)
         case .retrySetAside(let name, let app):
-            for target in destinations.keys where name == nil || name == target {
+            for target in destinations.names where name == nil || name == target {
                 destinations.update(target) { $0.retryAside(of: app, at: now.boot) }
             }
         case .network(let on): setNetwork(on, at: now)
@@ -166,7 +168,9 @@ struct DeliveryMachine: Sendable {
         case .routes(let routes):
             for (name, isPresent) in routes { destinations.update(name) { $0.setRoute(isPresent, at: now) } }
         case .interval(let interval, let isDurable): setInterval(interval, isDurable: isDurable)
-        case .enabled(let on): isEnabled = on
+        case .enabled(let on):
+            isEnabled = on
+            destinations.touchAll()
         case .forget: destinations.updateAll { _, machine in machine.forgetAll() }
         case .reload(let new, let isByPerson): reload(new, isByPerson, at: now, using: &random)
         case .stop(let grace): beginStop(grace: grace, at: now)
@@ -182,11 +186,10 @@ struct DeliveryMachine: Sendable {
         for key in pauses.expired(at: now.boot) { release(key) }
         expireCommands(at: now)
         expireStop(at: now)
-        for name in destinations.keys {
-            advance(name, at: now)
-            tellCommands(of: name)
-        }
-        finishCommands(at: now)
+        advanceDue(at: now)
+        // Without a command its destinations send by themselves again. Otherwise events that became due
+        // meanwhile would wait for the next input.
+        while finishCommands(at: now) { advanceDue(at: now) }
         for name in leaving where destinations.look(name, { $0.attempts.isEmpty }) == true {
             destinations[name] = nil
             leaving.remove(name)
@@ -197,13 +200,16 @@ struct DeliveryMachine: Sendable {
         return all
     }
 
-    /// Lets one destination start what it may, and collects its effects.
+    /// Advances the destinations that have changed, or for which a time has come.
+    private mutating func advanceDue(at now: Moment) {
+        for name in destinations.due(at: now.boot) { advance(name, at: now) }
+    }
+
+    /// Lets one destination start what it may, collects its effects, and tells commands what happened.
     mutating func advance(_ name: DestinationName, at now: Moment) {
         let gate = gate(name)
-        destinations.update(name) { machine in
-            machine.advance(gate, at: now)
-            machine.moveEffects(to: &effects)
-        }
+        destinations.advance(name, gate, at: now, to: &effects)
+        tellCommands(of: name)
     }
 
     /// Whether an attempt still holds a leased batch. If not, the driver drops the events that it was given.
@@ -229,31 +235,30 @@ struct DeliveryMachine: Sendable {
 
     /// Whether the queue has leased a batch to any destination, or is being asked for one.
     var hasAttempts: Bool {
-        destinations.keys.contains { destinations.look($0) { !$0.attempts.isEmpty } == true }
+        destinations.contains { !$0.attempts.isEmpty }
     }
 
     /// Destinations that new credentials may help: held, or with an open breaker.
     var stuck: [DestinationName] {
-        destinations.keys.filter { name in
+        destinations.names.filter { name in
             destinations.look(name) { $0.hold != nil || $0.breaker != nil } == true && !leaving.contains(name)
         }
     }
 
     /// Counts events that were acknowledged after a deadline.
     mutating func noteLate(_ name: DestinationName, _ deadline: String, _ events: Int) {
-        destinations.update(name) { $0.counters.late[deadline, default: 0] += events }
+        destinations.updateReport(name) { $0.counters.late[deadline, default: 0] += events }
     }
 
-    /// When `handle(.timer)` has to be called even if nothing happens; nil for never.
+    /// When `handle(.timer)` has to be called even if nothing happens; nil for never. Destinations are as the
+    /// last call of `handle` left them.
     func wakeAt(_ now: Moment) -> BootInstant? {
         guard stop?.isOver != true else { return nil }
         var next = NextPoint(after: now.boot)
         next.take(pauses.nextExpiry)
         next.take(stop?.deadline)
         for command in commands.values { next.take(command.due) }
-        destinations.forEach { name, destination in
-            next.take(destination.chooser(gate(name), at: now).wakeAt())
-        }
+        destinations.addTimers(to: &next)
         return next.point
     }
 
@@ -315,8 +320,9 @@ struct DeliveryMachine: Sendable {
         using random: inout some RandomNumberGenerator
     ) {
         options = new
+        destinations.touchAll()
         let names = Set(new.destinations.map(\.name))
-        for name in destinations.keys where !names.contains(name) { leaving.insert(name) }
+        for name in destinations.names where !names.contains(name) { leaving.insert(name) }
         for destination in new.destinations {
             leaving.remove(destination.name)
             if !destinations.contains(destination.name) {

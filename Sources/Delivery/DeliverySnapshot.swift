@@ -59,7 +59,7 @@ public struct DeliverySnapshot: Sendable {
 extension DeliverySnapshot {
     /// The state of a machine now.
     init(of machine: DeliveryMachine, at now: Moment) {
-        destinations = machine.destinations.keys.compactMap { name in
+        destinations = machine.destinations.names.compactMap { name in
             machine.destinations.look(name) {
                 Destination(
                     of: $0, machine.gate(name), machine.interval(of: name),

@@ -77,6 +77,8 @@ struct ChaoticWorld {
     var world: World
     let names: [DestinationName]
     var chaos = Box()
+    /// Drains so far: each is a command of its own.
+    private var drains: UInt64 = 0
 
     /// Shared by the closures of the world.
     final class Box {
@@ -165,7 +167,8 @@ struct ChaoticWorld {
             world.input(.dispatch(nil, nil))
         case 34:
             chaos.value.leaveAloneUntil[name] = nil
-            world.input(.drain(CommandID(number: 1), name, timeout: .seconds(60)))
+            drains += 1
+            world.input(.drain(CommandID(number: drains), name, timeout: .seconds(60)))
         case 35:
             world.stepWall(by: .seconds(Int.random(in: -100_000...100_000, using: &world.random)))
             chaos.value.isClockSet = true
@@ -234,7 +237,7 @@ struct ChaoticWorld {
         world.input(.reload(options, isByPerson: Bool.random(using: &world.random)))
         guard let machine = world.machine.destinations[name] else { return }
         if machine.options.fingerprint != before.fingerprint,
-            machine.hasAcknowledgedWithSettings || machine.hold != nil
+            machine.blame.acknowledged.isWithSettings || machine.hold != nil
         {
             world.faults.append("\(world.boot): believes what was learned with other settings")
         }

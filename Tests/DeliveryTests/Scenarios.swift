@@ -83,7 +83,8 @@ extension World {
     var isBroken: Bool { shown.obstacle == .breakerOpen }
 
     var main: DestinationMachine {
-        machine.destinations["main"] ?? machine.destinations.values.first.unsafelyUnwrapped
+        (machine.destinations["main"] ?? machine.destinations[machine.destinations.names[0]])
+            .unsafelyUnwrapped
     }
 }
 

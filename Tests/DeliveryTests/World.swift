@@ -30,6 +30,8 @@ struct World {
     }
 
     var machine: DeliveryMachine
+    /// The same machine, which advances all destinations with each input; nil in most tests.
+    private(set) var twin: DeliveryMachine?
     var store: ModelStore
     var random: SplitMix64
     var boot = BootInstant(nanoseconds: 1_000_000_000_000)
@@ -86,8 +88,27 @@ struct World {
     }
 
     mutating func input(_ input: DeliveryInput) {
-        perform(machine.handle([input], at: now, using: &random))
+        let now = now
+        var same = random
+        let effects = machine.handle([input], at: now, using: &random)
+        twin?.destinations.touchAll()
+        if let expected = twin?.handle([input], at: now, using: &same) {
+            if effects != expected {
+                faults.append("\(boot): \(input) has the effects \(effects) instead of \(expected)")
+            }
+            // A deadline is looked at again an hour after the last look, which is longer ago.
+            let hasDeadlines = machine.options.destinations.contains { !$0.deadlines.isEmpty }
+            let (wake, due) = (machine.wakeAt(now), twin?.wakeAt(now))
+            let isWrong = hasDeadlines ? due.map { wake ?? $0 + .seconds(1) > $0 } ?? false : wake != due
+            if isWrong {
+                faults.append("\(boot): after \(input) it wakes at \(wake as Any) instead of \(due as Any)")
+            }
+        }
+        perform(effects)
     }
+
+    /// From now on each input must have the effects that it has in a machine that advances all destinations.
+    mutating func compareWithTwin() { twin = machine }
 
     /// `queue move`: both lanes.
     mutating func move(_ source: DestinationName, to target: DestinationName) {
@@ -137,12 +158,18 @@ struct World {
         machine = DeliveryMachine(
             options ?? machine.options, switches: switches, isEnabled: machine.isEnabled, at: now,
             using: &random)
+        if twin != nil {
+            compareWithTwin()
+        }
         isStopped = false
         publish()
     }
 
     /// The clock is set; the one for waits goes on.
-    mutating func stepWall(by duration: Duration) { wall = wall + duration }
+    mutating func stepWall(by duration: Duration) {
+        wall = wall + duration
+        input(.clockSet)
+    }
 
     // MARK: Time
 
@@ -252,6 +279,7 @@ struct World {
                 let events = given[id].flatMap { store.batches[$0] }
                 let late = events?.events.count { $0.acceptedAt < before } ?? 0
                 machine.noteLate(id.destination, deadline.name, min(most, late))
+                twin?.noteLate(id.destination, deadline.name, min(most, late))
             case .persist(let name, let value): switches[name] = value
             case .report(_, let report): reports.append(report)
             case .finish(let id, let result): results[id] = result

@@ -1,14 +1,43 @@
 internal import EventLoops
 internal import Model
 
-// Starting attempts: `advance` after every change, `wakeAt` for the time of the next one.
+// Starting attempts: `advance` after every change, `times` for the time of the next one.
 extension DestinationMachine {
-    /// Starts everything that may start now.
+    /// When `advance` has to be called though nothing happens.
+    struct Times: Sendable, Equatable {
+        /// When it could do something that it does not do now; nil for never.
+        var change: BootInstant?
+        /// When that is worth a timer; nil for never. An earlier `change` is attended to with the next input.
+        var timer: BootInstant?
+
+        func isDue(at now: BootInstant) -> Bool {
+            guard let next = change ?? timer else { return false }
+            return min(next, timer ?? next) <= now
+        }
+    }
+
+    /// The times as they are after `advance`.
+    func times(_ gate: Gate, at now: Moment) -> Times {
+        let chooser = chooser(gate, at: now)
+        return Times(change: chooser.changesAt(), timer: chooser.wakeAt())
+    }
+
+    /// Starts everything that may start now. Called again at the same time, it does nothing more.
+    mutating func advance(_ gate: Gate, at now: Moment) {
+        let wasPushing = pushing.isActive
+        startAll(gate, at: now)
+        // During a push nothing is requested ahead. Its end is no input, so what it allows starts here.
+        if wasPushing, !pushing.isActive {
+            startAll(gate, at: now)
+        }
+    }
+
+    /// The steps of `advance`.
     ///
     /// The order matters: waits that are over end first, then commands that can no longer send; batches
     /// leased ahead go back before places are given away; and only what is left after all starts shows
     /// whether a push is over.
-    mutating func advance(_ gate: Gate, at now: Moment) {
+    private mutating func startAll(_ gate: Gate, at now: Moment) {
         passTime(at: now)
         settleAgain(at: now)
         endPushAtObstacle(gate)

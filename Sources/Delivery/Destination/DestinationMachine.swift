@@ -3,7 +3,7 @@ internal import Model
 
 /// When and what one destination gets: inputs in, effects out.
 ///
-/// After every change `advance` starts whatever may start, and `wakeAt` says when time alone would change
+/// After every change `advance` starts whatever may start, and `times` says when time alone would change
 /// that. So there is no timer for a single batch that could be lost: only a wrong condition could stall a
 /// lane. The machine reads no clock and draws random numbers from a seed that it is given.
 ///
@@ -77,29 +77,32 @@ struct DestinationMachine: Sendable {
     /// The queue's last summaries of both lanes.
     var lanes: Lanes { Lanes(critical: views.critical.summary, normal: views.normal.summary) }
 
-    /// Whether the destination has acknowledged anything with the present settings, also before a restart.
-    var hasAcknowledgedWithSettings: Bool { blame.acknowledged.isWithSettings }
-
     /// The name of an attempt outside this machine.
     func attemptID(_ number: UInt64) -> AttemptID { AttemptID(destination: name, number: number) }
 
     // MARK: What changes from outside
 
     /// The queue has published new summaries.
-    mutating func update(_ new: Lanes, at now: Moment) {
-        for priority in Priority.inOrder { show(new[priority], priority, at: now) }
+    ///
+    /// - Returns: whether they change anything.
+    mutating func update(_ new: Lanes, at now: Moment) -> Bool {
+        var isNews = false
+        for priority in Priority.inOrder where show(new[priority], priority, at: now) { isNews = true }
+        return isNews
     }
 
     /// An answer to a lease has brought a summary of the attempt's lane.
     mutating func show(_ new: LaneSummary?, to number: UInt64, at now: Moment) {
         guard let new, let priority = attempts.look(number, { $0.priority }) else { return }
-        show(new, priority, at: now)
+        _ = show(new, priority, at: now)
     }
 
     /// A lane's summary, from the queue's snapshot or from an answer; an old one changes nothing.
-    private mutating func show(_ new: LaneSummary, _ priority: Priority, at now: Moment) {
+    ///
+    /// - Returns: whether it changes anything.
+    private mutating func show(_ new: LaneSummary, _ priority: Priority, at now: Moment) -> Bool {
         let old = views[priority].summary
-        guard views[priority].show(new, at: now) else { return }
+        guard views[priority].show(new, at: now) else { return false }
         if new.withdrawn != old.withdrawn {
             // A command took events out of the queue. Which of the batches given back are left, only the
             // queue knows: forget them, and it hands them out again as after a restart.
@@ -108,6 +111,7 @@ struct DestinationMachine: Sendable {
         if new.waitingEvents > old.waitingEvents {
             offerNew(at: now)
         }
+        return true
     }
 
     /// Brings the next attempt forward because new events arrived. A destination in doubt gets them at once,

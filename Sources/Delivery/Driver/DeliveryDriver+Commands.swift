@@ -84,7 +84,7 @@ extension DeliveryDriver {
     public func networkChanged() { handle(.networkChanged) }
 
     /// The time of day was set: deadlines are computed again. Other waits use the boot clock.
-    public func clockStepped() { handle(.timer) }
+    public func clockStepped() { handle(.clockSet) }
 
     /// The network monitor's findings; destinations that are not named stay as they are.
     public func networkNews(_ news: NetworkNews) {

@@ -140,7 +140,7 @@ public actor DeliveryDriver: LoopActor {
     /// Throws `unknownDestination` for a name that is not configured.
     func check(_ destination: DestinationName?) throws(DeliveryError) {
         guard let destination, !machine.destinations.contains(destination) else { return }
-        let known = machine.destinations.keys.map(\.text).joined(separator: ", ")
+        let known = machine.destinations.names.map(\.text).joined(separator: ", ")
         throw DeliveryError(
             .unknownDestination, "there is no destination \"\(destination)\"; the configuration has: \(known)"
         )

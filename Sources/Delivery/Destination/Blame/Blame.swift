@@ -183,8 +183,14 @@ struct Blame: Sendable {
 
     /// Ends old suspicions: an app is suspected for one probe interval while events of others are accepted.
     mutating func forgetSuspects(olderThan age: Duration, at now: BootInstant) {
-        guard let latest = acknowledged.latestBeginning else { return }
+        guard apps.hasSuspects, let latest = acknowledged.latestBeginning else { return }
         apps.clear { latest >= $0.at && now >= $0.at + age }
+    }
+
+    /// When the first old suspicion ends (see `forgetSuspects`); nil if none does.
+    func suspicionEnds(after age: Duration) -> BootInstant? {
+        guard apps.hasSuspects, let latest = acknowledged.latestBeginning else { return nil }
+        return apps.suspects { latest >= $0.at }.values.map { $0.at + age }.min()
     }
 
     // MARK: Questions

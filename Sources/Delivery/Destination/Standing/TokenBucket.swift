@@ -10,9 +10,9 @@ internal import EventLoops
 struct TokenBucket: Sendable {
     /// Requests per second; at least one in 10^6 s, so that waits stay finite.
     private let perSecond: Double
-    /// Requests that may begin now; negative while a debt is paid.
+    /// Requests that could begin at `filledAt`; negative while a debt is paid.
     private var level: Double
-    /// When `level` was last computed.
+    /// When requests were last taken out, and `level` was computed.
     private var filledAt: BootInstant
 
     /// - Parameter perSecond: may be a fraction.
@@ -22,12 +22,12 @@ struct TokenBucket: Sendable {
         filledAt = now
     }
 
-    /// How long the next request must wait; zero if it may begin.
-    mutating func wait(at now: BootInstant) -> Duration {
-        fill(at: now)
-        guard level < 1 else { return .zero }
+    /// When the next request may begin; in the past if it may now. Only requests change it: it is the same
+    /// however often it is asked for.
+    var readyAt: BootInstant {
+        guard level < 1 else { return filledAt }
         // Plus one nanosecond, so that rounding never yields the same instant twice.
-        return .nanoseconds(Int64(min(1e18, (1 - level) / perSecond * 1e9)) + 1)
+        return filledAt + .nanoseconds(Int64(min(1e18, (1 - level) / perSecond * 1e9)) + 1)
     }
 
     /// Takes requests out, also more than there are.

@@ -28,8 +28,8 @@ struct Turns: Sendable {
 
     /// Whether the rate allows a request now. If not, `rateRetryAt` says when.
     mutating func allowsRequest(at now: BootInstant) -> Bool {
-        guard let wait = bucket?.wait(at: now), wait > .zero else { return true }
-        rateRetryAt = now + wait
+        guard let ready = bucket?.readyAt, ready > now else { return true }
+        rateRetryAt = ready
         return false
     }
 

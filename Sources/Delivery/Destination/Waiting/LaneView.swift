@@ -17,7 +17,7 @@ struct LaneView: Sendable {
     /// Revision of the summary by which `dueEvents` was counted.
     private var dueRevision = 0
     /// Until when nothing is requested, because the queue could not give what the summary shows.
-    private var refusedUntil: BootInstant?
+    private(set) var refusedUntil: BootInstant?
     /// How often in a row the queue could not.
     private var refusals = 0
 
@@ -25,9 +25,11 @@ struct LaneView: Sendable {
 
     /// The queue has published or answered a summary.
     ///
-    /// - Returns: whether it is newer than the last one.
+    /// - Returns: whether it is newer than the last one, and says anything else.
     mutating func show(_ new: LaneSummary, at now: Moment) -> Bool {
         guard new.revision > summary.revision else { return false }
+        let wasRefused = isRefused
+        let old = summary
         refusedUntil = nil
         refusals = 0
         if new.oldestAcceptedAt != oldest?.acceptedAt {
@@ -39,7 +41,7 @@ struct LaneView: Sendable {
             }
         }
         summary = new
-        return true
+        return wasRefused || !new.saysTheSame(as: old)
     }
 
     /// An attempt has got events that waited. If the summary by which events were let go did not count these
@@ -113,5 +115,14 @@ struct LaneView: Sendable {
         if offersSomething {
             next.take(refusedUntil)
         }
+    }
+}
+
+extension LaneSummary {
+    /// Whether two summaries differ in their revisions only.
+    fileprivate func saysTheSame(as other: LaneSummary) -> Bool {
+        var same = other
+        same.revision = revision
+        return same == self
     }
 }
