@@ -56,11 +56,12 @@ struct OTLPRequest<Sink: OTLPSink & ~Copyable>: ~Copyable {
     /// Whether an event belongs to the present group.
     private func belongs(_ event: borrowing EventScan, _ known: String) -> Bool {
         guard let group else { return false }
-        if known.isEmpty || known != group.known {
-            guard known.isEmpty else { return false }
+        if known.isEmpty {
             let app = event[.app]?.text
             guard (app == nil) == (group.service == nil) else { return false }
             if let app, let service = group.service, !app.equals(service) { return false }
+        } else if known != group.known {
+            guard group.service == Array(known.utf8) else { return false }
         }
         let device = event[.device] ?? event[.hostName]
         guard let device, let last = group.device else { return (device == nil) == (group.device == nil) }
