@@ -146,6 +146,12 @@ struct CheckCommandTests {
             type = "kafka"
             kafka.brokers = ["kafka.example.com:9093"]
             kafka.topic = "events-{app}"
+            [[destination]]
+            name = "stream"
+            type = "nats"
+            url = "tls://nats.example.com"
+            nats.subject = "events"
+            nats.message = "event"
             [[deadline]]
             name = "reports"
             time_zone = "Europe/Rome"

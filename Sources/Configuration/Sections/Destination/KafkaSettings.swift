@@ -75,12 +75,18 @@ extension DestinationSettings {
                     + " use TLS, or set allow_plain_http = true if you mean it")
         }
         // Without a user librdkafka does not use SASL, and the mechanism would be ignored.
-        if context.isSet("\(path).kafka.mechanism"), user == nil {
+        // A default that is written out, as `check --print` does, is no mistake: here and below.
+        if kafka.mechanism != KafkaSettings().mechanism, user == nil {
             context.complain(of: path, "has a kafka.mechanism but no user", .missing, at: "kafka.mechanism")
         }
         // Refused instead of ignored: a pinned key that is not checked would give false safety.
-        for key in ["pinned_keys", "minimum_version", "allow_common_name"]
-        where context.isSet("\(path).tls.\(key)") {
+        let standard = TLSOptions()
+        let unknown = [
+            ("pinned_keys", tls.pinnedKeys != standard.pinnedKeys),
+            ("minimum_version", tls.minimumVersion != standard.minimumVersion),
+            ("allow_common_name", tls.allowsCommonName != standard.allowsCommonName),
+        ]
+        for (key, isSet) in unknown where isSet {
             context.complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has no equivalent")
         }
         for key in ["ca_file", "certificate"] where context.isSet("\(path).tls.\(key)") && !kafka.tls {

@@ -95,7 +95,9 @@ extension DestinationSettings {
                 "is nats:// to another machine, which may be plain text; use tls://, or set"
                     + " allow_plain_http = true if you mean it")
         }
-        if nats.message == .event, compression != .none, context.isSet("\(path).compression") {
+        if nats.message == .event, compression != .none,
+            compression != DestinationSettings().compression
+        {
             context.complain(
                 of: "\(path).compression", "is for whole batches; nats.message = \"event\" compresses nothing"
             )
