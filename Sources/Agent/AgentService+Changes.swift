@@ -154,12 +154,16 @@ extension AgentService {
         }
         // A level that `spoolship log-level` has set stays until the setting changes.
         let hasNewLevel = new.agent.logLevel != settings.agent.logLevel
+        let hasOtherPurposes = new.queueOptions.purposes != settings.queueOptions.purposes
         settings = new
         schemas.withLock { $0 = newSchemas }
         deadlines = options.0.deadlines
         await parts.unread.configure(most: new.unreadBound)
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1, isByPerson: isByPerson)
+        if hasOtherPurposes {
+            withholdLater(parts.queue)
+        }
         await parts.network.setTargets(new.networkTargets)
         if hasNewLevel {
             sink.level = new.agent.logLevel
@@ -231,7 +235,7 @@ extension AgentService {
     /// - Parameter cap: the queue's size in force, in bytes.
     func intakeSettings(cap: Int) -> IntakeSettings {
         var wanted = settingsOfReading.intakeSettings(
-            cap: cap, isCollecting: collection.isOn, country: country, host: host)
+            cap: cap, isCollecting: collection.isOn, country: country, consent: consent, host: host)
         wanted.schemas = schemas.withLock { $0 }
         return wanted
     }
@@ -309,6 +313,99 @@ extension AgentService {
         } catch {
             log.warning(
                 "queued events could not be deleted, the next start tries again", ["error": error.message])
+        }
+    }
+
+    /// Sets what holds for an app and a purpose, durably; nil: events and settings decide. If consent is
+    /// withdrawn, what waits of the app is out of the queues of the destinations with the purpose when it
+    /// returns.
+    func setConsent(
+        of app: String, to purpose: String, _ answer: Bool?
+    ) async throws(ControlRefusal) -> SiftedEvents {
+        let known = Set(settings.destinations.flatMap { $0.purposes ?? [] }).sorted()
+        // What was set for a purpose that is gone may be removed.
+        guard known.contains(purpose) || answer == nil && consent[app, purpose] != nil else {
+            let names =
+                known.isEmpty ? "no destination has a purpose" : "there are \(known.joined(separator: ", "))"
+            throw ControlRefusal(
+                404, "unknown_purpose", "no destination has the purpose \"\(purpose)\"; \(names)")
+        }
+        let found = try await changeConsent(of: app, isWithdrawal: answer == false) {
+            $0[app, purpose] = answer
+        }
+        log.warning(
+            "consent set by command",
+            [
+                "app": app, "purpose": purpose, "state": answer.map { $0 ? "on" : "off" } ?? "default",
+                "withheld": found.withheld, "in_flight": found.inFlight,
+            ])
+        return found
+    }
+
+    /// Turns collection of one app on or off, durably. Off deletes what is queued of it.
+    func setEnabled(_ isEnabled: Bool, app: String) async throws(ControlRefusal) -> SiftedEvents {
+        let found = try await changeConsent(of: app, isWithdrawal: !isEnabled) {
+            $0.setDisabled(!isEnabled, app)
+        }
+        log.warning(
+            isEnabled
+                ? "collection of an app enabled by command" : "collection of an app disabled by command",
+            ["app": app, "discarded": found.withheld, "in_flight": found.inFlight])
+        return found
+    }
+
+    /// Changes what commands have set about consent, and applies it to reading and to what waits.
+    private func changeConsent(
+        of app: String, isWithdrawal: Bool, _ change: (inout ConsentStates) -> Void
+    ) async throws(ControlRefusal) -> SiftedEvents {
+        guard let parts else { throw .starting }
+        guard (1...255).contains(app.utf8.count), app.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw ControlRefusal.bad("app is empty, too long, or has control characters")
+        }
+        await configurationTurn.takeTurn(configurationTurn.drawTicket())
+        defer { configurationTurn.passTurn() }
+        var states = consent
+        change(&states)
+        guard states.count <= ConsentStates.most else {
+            throw ControlRefusal(409, "too_many", "\(ConsentStates.most) apps and purposes are set already")
+        }
+        do throws(QueueError) {
+            // From here on nothing is leased that must not be sent, whatever becomes of the rest.
+            try await parts.queue.setConsent(states)
+            consent = states
+            await configureIntake(parts)
+            // Also if it was withdrawn before: an earlier command may have ended half-way.
+            guard isWithdrawal else { return SiftedEvents() }
+            // Commits that had begun become durable first, so that their events leave with the others.
+            if !parts.queue.storesNothing {
+                await settleIntake(parts)
+            }
+            return try await parts.queue.withhold(patience: .seconds(10))
+        } catch {
+            throw ControlRefusal(queue: error)
+        }
+    }
+
+    /// Takes out of the queue what commands have withheld, if an earlier process ended before it had done so,
+    /// or if destinations have other purposes now. A lease would find the same events, but later.
+    func withholdLater(_ queue: QueueStore) {
+        guard !consent.isEmpty else { return }
+        Task(executorPreference: loop) {
+            do throws(QueueError) {
+                _ = try await queue.withhold(patience: .zero)
+            } catch {
+                // The store counts and logs why it cannot write. No lease gives out such an event.
+            }
+        }
+    }
+
+    /// Number of deliveries of an app that wait or are in flight.
+    func countQueued(of app: String) async throws(ControlRefusal) -> Int {
+        guard let parts else { throw .starting }
+        do throws(QueueError) {
+            return try await parts.queue.countQueued(of: app)
+        } catch {
+            throw ControlRefusal(queue: error)
         }
     }
 

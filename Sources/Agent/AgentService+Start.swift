@@ -42,6 +42,7 @@ extension AgentService {
         let switches = try await relaying(awaiting: try await queue.switches(), unreadable)
         collection = CollectionSwitch(isOn: switches[AgentSwitch.collecting] != "off")
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
+        consent = queue.snapshot.consent
         // What the configuration can have wrong is found before the spool is touched.
         let driver = try makeDriver(queue, switches)
         let hashKeys = try settings.hashKeys()
@@ -123,6 +124,7 @@ extension AgentService {
         await expiry.queueChanged()
         await parts.unread.configure(most: settings.unreadBound)
         finishDisabling(queue)
+        withholdLater(queue)
         await keeper.configure(
             settings.containers, keyLengths: settings.keyLengths, hashKeys: hashKeys, rules: configuredRules)
         // Reading waits for the containers' documents, so that the first event meets their rules, but no

@@ -114,6 +114,8 @@ public actor AgentService: LoopActor {
     }
     /// Copy of the country for other threads.
     nonisolated let sharedCountry = Mutex<CountryCode?>(nil)
+    /// What commands have set about consent; stored in the queue.
+    var consent = ConsentStates()
     /// Time at which an earlier process last wrote to the queue. A clock that is before it is wrong.
     var lastChange: Timestamp?
     /// Deadlines by destination, for commands that look into the queue.

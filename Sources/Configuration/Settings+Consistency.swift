@@ -27,6 +27,7 @@ extension ReadContext {
         }
         checkApps(of: settings)
         checkDestinations(of: settings)
+        checkAges(of: settings)
         checkConsent(of: settings)
         checkDeadlines(of: settings)
         checkContainers(of: settings)
@@ -105,6 +106,17 @@ extension ReadContext {
                 .outOfRange,
                 "apps have \(own.count) different members for name, time and level; at most \(ReadContext.mostMembers) are supported",
                 at: nil)
+        }
+    }
+
+    /// Finds ages of apps that decide nothing.
+    private mutating func checkAges(of settings: Settings) {
+        let longest = settings.destinations.map { settings.maxAge(for: $0) }.max() ?? settings.queue.maxAge
+        for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
+            guard let age = app.maxAge, age >= longest else { continue }
+            complain(
+                of: "apps.\(SettingValue.key(name)).max_age",
+                "decides nothing: all events expire after \(DurationText.print(longest))", severity: .warning)
         }
     }
 

@@ -71,6 +71,8 @@ public struct AppOptions: Sendable, Equatable {
     /// Events that are further ahead of the clock are quarantined. Default: 3 days.
     public var maxAhead: Duration = .seconds(3 * 86_400)
     package var limits = EventLimits()
+    /// Age at which the app's events expire, if it is below that of the options; nil: theirs.
+    public var maxAge: Duration?
     /// The app's version, as `app_version` in the device; nil adds none.
     public var version: String?
     /// The app's build, as `app_build` in the device; nil adds none.

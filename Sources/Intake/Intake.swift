@@ -269,7 +269,7 @@ package final class Intake: SpoolSink {
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
-        let asksConsent = settings.consent?.concerns(route.destinations) == true
+        let asksConsent = settings.consent?.concerns(route.destinations, of: source.app) == true
         guard !settings.isCollecting || gate.mayRead(source.app) else { return 0 }
         // A tag may name destinations although the configuration names none for the app.
         let isTaken = isStored || (settings.isCollecting && rules != nil)

@@ -50,8 +50,11 @@ package struct MetricTable: Sendable {
                 "Deliveries that the destination rejected permanently; purging does not change it."
             ),
             ("evicted", "Deliveries that the storage cap forced out."),
-            ("expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age."),
-            ("discarded", "Deliveries removed by a rule, a command or disabled collection."),
+            (
+                "expired",
+                "Deliveries that grew older than queue.max_age, or the max_age of their destination or app."
+            ),
+            ("discarded", "Deliveries removed by a rule, a command, lack of consent or disabled collection."),
             ("lost", "Deliveries lost to corruption, beyond salvage."),
         ].map { counter("deliveries_\($0)", $1, destination, priority) } + [
             gauge(

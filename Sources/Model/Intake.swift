@@ -237,9 +237,6 @@ public struct NotStored: Sendable, Equatable {
         /// A rule, disabled collection or the lack of a destination discarded them; the reason is a
         /// metric label.
         case discarded(reason: String)
-
-        /// There is no consent to what the destinations use events for.
-        package static let withheld = discarded(reason: withheldReason)
     }
 
     /// The reason under which the ledger counts events that consent keeps from a destination.

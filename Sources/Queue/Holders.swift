@@ -48,6 +48,23 @@ struct ChunkHolders: Equatable {
             ? Array(repeating: "", count: places.count) : Array(names[places])
     }
 
+    /// The holders of some events; the empty name among them if one is unknown.
+    func apps(of places: Range<Int>) -> Set<String> {
+        var apps: Set<String> = []
+        var end = 0
+        for run in runs {
+            let begin = end
+            end += run.events
+            if begin < places.upperBound, end > places.lowerBound {
+                apps.insert(run.holder)
+            }
+        }
+        if end < places.upperBound {
+            apps.insert("")
+        }
+        return apps
+    }
+
     /// Splits the cost of the chunk among its holders in proportion to their bytes. A holder with
     /// several runs occurs several times.
     func shares(of cost: Int) -> [(holder: String, cost: Int)] {
@@ -125,6 +142,18 @@ extension QueueFile {
     func holders(of row: DeliveryRow) throws(QueueError) -> [String] {
         let holders = try holding(of: row.chunk)?.holders ?? ChunkHolders()
         return holders.names(of: row.first..<row.first + row.events)
+    }
+
+    /// The app of each event of a row. Where the chunk does not say it, because its note was damaged, the
+    /// event's own member counts.
+    func apps(of row: DeliveryRow, _ lines: Lines) throws(QueueError) -> [String] {
+        let holders = try holders(of: row)
+        guard holders.contains("") else { return holders }
+        return holders.enumerated().map { place, holder in
+            guard holder.isEmpty else { return holder }
+            let line = Array(lines.slice(row.first + place..<row.first + place + 1))
+            return (try? JSONValue(parsing: line))?["app"]?.string ?? ""
+        }
     }
 
     /// The rows of `holding` from a chunk on, oldest first. The caller steps and resets the statement.

@@ -25,6 +25,10 @@ public struct QueueOptions: Sendable, Equatable {
     public var maxAge = Duration.seconds(25 * 86_400)
     /// Maximum age of destinations with a setting of their own.
     public var maxAges: [DestinationName: Duration] = [:]
+    /// Maximum age of the events of apps with a setting of their own, beside that of the destination.
+    public var appMaxAges: [String: Duration] = [:]
+    /// What events are used for, by destination; those without a purpose are missing.
+    public var purposes: [DestinationName: [String]] = [:]
     /// Destinations that give up their oldest events if storing would otherwise wait, as long as they
     /// hold more than an equal share of the queued bytes. Default none.
     public var skipping: Set<DestinationName> = []

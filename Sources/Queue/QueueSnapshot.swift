@@ -55,6 +55,8 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var unkept: [String: String] = [:]
     /// Whether the queue would store a new event.
     package var accepting = Accepting.all
+    /// What commands have set about consent.
+    public package(set) var consent = ConsentStates()
     /// The process that reads the database and keeps its WAL from being written back, such as `sqlite3
     /// (pid 4711)`, while storing waits for it; nil otherwise, or if it cannot be determined.
     public var walReader: String?

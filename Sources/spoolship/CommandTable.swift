@@ -18,7 +18,7 @@ enum CommandTable {
         StatusCommand.status, TopCommand.top, SendingCommands.dispatch, SendingCommands.interval,
         SendingCommands.drain, SendingCommands.pause, SendingCommands.resume,
         SendingCommands.networkOn, SendingCommands.networkOff, SendingCommands.networkChanged,
-        AgentCommands.logLevel, AgentCommands.enable, AgentCommands.disable,
+        AgentCommands.logLevel, AgentCommands.enable, AgentCommands.disable, ConsentCommand.consent,
         AgentCommands.sessionStart, AgentCommands.countrySet, AgentCommands.countryClear,
         AgentCommands.reload, TapCommand.tap,
     ]

@@ -54,6 +54,16 @@ struct ConsentSettingsTests {
     }
 
     @Test(
+        "check names an app's age that decides nothing",
+        arguments: [
+            ("max_age = \"7d\"", []),
+            ("max_age = \"25d\"", ["apps.shop.max_age decides nothing: all events expire after 25d"]),
+        ] as [(String, [String])])
+    func ages(age: String, expected: [String]) {
+        #expect(ConsentSettingsTests.problems("", age) == expected)
+    }
+
+    @Test(
         "check names a purpose that nobody has, and one that decides nothing",
         arguments: [
             ("purpose = \"analytics\"", "consent = \"all\"", []),

@@ -93,7 +93,7 @@ struct ConsentIntakeTests {
         await intake.take([#"{"name":"e"}"#, #"{"name":"f","consent":false}"#], of: "web")
         try await intake.commit()
         #expect(store.stored == [["main"]: 4, ["main", "stats"]: 2])
-        #expect(store.notStored.map(\.fate) == [.withheld])
+        #expect(store.notStored.map(\.fate) == [.discarded(reason: NotStored.withheldReason)])
         #expect(store.notStored.map(\.destinations) == [["stats"]])
         #expect(store.notStored.map(\.events) == [4])
         // They are accepted with their chunks, for the other destination.
@@ -127,6 +127,24 @@ struct ConsentIntakeTests {
         try await intake.commit()
         #expect(store.stored == [["main", "stats"]: 2])
         #expect(store.notStored.isEmpty)
+    }
+
+    @Test("events of an app whose collection is off are discarded for all destinations; others are not")
+    func disabled() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        var rules = ConsentRules(purposes: [:])
+        rules.states.setDisabled(true, "shop")
+        let intake = ConsentIntake(store, on: loop, rules)
+        await intake.take([#"{"name":"a","consent":true}"#, #"{"name":"b"}"#])
+        await intake.take([#"{"name":"c"}"#], of: "web")
+        try await intake.commit()
+        #expect(store.stored == [["main", "stats"]: 1])
+        #expect(store.notStored.map(\.fate) == [.discarded(reason: "disabled")])
+        #expect(store.notStored.map(\.destinations) == [["main", "stats"]])
+        #expect(store.notStored.map(\.events) == [2])
     }
 
     @Test("rules hold for the lines after them")

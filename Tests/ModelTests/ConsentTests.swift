@@ -81,6 +81,54 @@ struct ConsentTests {
         #expect(withheld(#"{"consent":{"analytics":true}}"#) == ["both"])
         #expect(withheld(#"{"consent":{"ads":true}}"#) == ["stats", "both"])
         #expect(withheld(#"{"consent":true}"#).isEmpty)
-        #expect(rules.concerns(["both"]) && !rules.concerns(["main"]))
+        #expect(rules.concerns(["both"], of: "shop") && !rules.concerns(["main"], of: "shop"))
+    }
+
+    @Test("off by command refuses whatever an event says; on counts if the event is silent")
+    func commands() {
+        var rules = ConsentRules(purposes: ["stats": ["analytics"]], needs: ["shop": .all])
+        let (yes, no) = (
+            ConsentTests.statement(#"{"consent":true}"#), ConsentTests.statement(#"{"consent":false}"#)
+        )
+        func given(_ statement: ConsentStatement) -> Bool {
+            rules.isGiven("analytics", by: statement, of: "shop")
+        }
+        rules.states["shop", "analytics"] = true
+        #expect(given(ConsentStatement()) && given(yes) && !given(no))
+        rules.states["shop", "analytics"] = false
+        #expect(!given(ConsentStatement()) && !given(yes) && !given(no))
+        rules.states["shop", "analytics"] = nil
+        #expect(!given(ConsentStatement()) && given(yes))
+    }
+
+    @Test("nothing of an app goes anywhere while its collection is off, whatever its events say")
+    func disabled() {
+        var rules = ConsentRules(purposes: [:])
+        #expect(rules.isIdle)
+        rules.states.setDisabled(true, "shop")
+        #expect(!rules.isIdle)
+        #expect(rules.concerns(["main"], of: "shop") && !rules.concerns(["main"], of: "web"))
+        let yes = ConsentTests.statement(#"{"consent":true}"#)
+        #expect(rules.withheld(from: ["main"], saying: yes, of: "shop") == ["main"])
+        #expect(rules.withheld(from: ["main"], saying: yes, of: "web").isEmpty)
+        #expect(rules.reason(of: "shop") == "disabled" && rules.reason(of: "web") == "withheld")
+    }
+
+    @Test("the stored text says what was set, also of apps with spaces in their names")
+    func states() {
+        var states = ConsentStates()
+        #expect(states.text == nil && states.isEmpty)
+        states["my  shop ", "ads"] = false
+        states["web", "analytics"] = true
+        states.setDisabled(true, " a b")
+        #expect(states.text == "off ads my  shop \non analytics web\ndisabled  a b")
+        #expect(ConsentStates(states.text ?? "") == states && states.count == 3)
+        #expect(states.withdrawn(from: ["ads", "analytics"]) == ["my  shop "])
+        // Lines of a newer version are ignored.
+        #expect(ConsentStates("perhaps ads web\noff ads web")["web", "ads"] == false)
+        states["my  shop ", "ads"] = nil
+        states["web", "analytics"] = nil
+        states.setDisabled(false, " a b")
+        #expect(states.text == nil)
     }
 }

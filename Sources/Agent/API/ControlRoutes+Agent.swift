@@ -1,5 +1,6 @@
 internal import Control
 internal import Model
+internal import Queue
 
 /// The routes of the agent as a whole: status, switches, reload, the tap.
 extension ControlRoutes {
@@ -29,7 +30,18 @@ extension ControlRoutes {
 
     /// Collection on and off, sessions, the country, the log level, and reload.
     mutating func addSwitches(of agent: AgentService) {
-        answer("PUT", "/v1/collection", takes: ["enabled"]) { _, body in
+        answer("GET", "/v1/collection", takes: ["app"]) { _, query in
+            let app = try query.required("app", try query.text("app"))
+            return .json(["queued": .integer(try await agent.countQueued(of: app))])
+        }
+        answer("PUT", "/v1/collection", takes: ["enabled", "app"]) { _, body in
+            if let app = try body.text("app") {
+                let off = try await agent.setEnabled(
+                    try body.required("enabled", body["enabled"]?.bool), app: app)
+                return .json([
+                    "discarded": .integer(off.withheld), "in_flight": .integer(off.inFlight),
+                ])
+            }
             // Switching off deletes queued events. `in_flight` counts events whose batch had no answer after
             // ten seconds: nobody knows whether they arrived.
             let discarded = try await agent.setEnabled(try body.required("enabled", body["enabled"]?.bool))
@@ -42,6 +54,23 @@ extension ControlRoutes {
             // Null ends the override.
             try await agent.setCountry(body["code"] == .null ? nil : try body.text("code"))
             return .json([:])
+        }
+        answer("GET", "/v1/consent") { _, _ in
+            let states = await agent.consent
+            let consent = states.all.map { key, isGiven -> JSONValue in
+                ["app": .string(key.app), "purpose": .string(key.purpose), "on": .bool(isGiven)]
+            }
+            return .json([
+                "consent": .array(consent), "disabled": .strings(states.disabled.sorted()),
+            ])
+        }
+        answer("PUT", "/v1/consent", takes: ["app", "purpose", "on"]) { _, body in
+            // Null: nothing is set, so the events and the settings decide.
+            let found = try await agent.setConsent(
+                of: try body.required("app", body["app"]?.string),
+                to: try body.required("purpose", body["purpose"]?.string),
+                body["on"] == .null ? nil : try body.required("on", body["on"]?.bool))
+            return .json(["withheld": .integer(found.withheld), "in_flight": .integer(found.inFlight)])
         }
         answer("PUT", "/v1/log-level", takes: ["level"]) { _, body in
             try await agent.setLogLevel(try body.required("level", body["level"]?.string))

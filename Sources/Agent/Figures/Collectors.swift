@@ -229,7 +229,7 @@ struct AgentCollector: MetricCollector {
         }
         // Reasons that the agent itself gives. Those of rules are known only once a rule has discarded
         // something.
-        for reason in ["no_destination", "disabled", "purged", "moved", "erased", "repeat"] {
+        for reason in ["no_destination", "disabled", "purged", "moved", "erased", "repeat", "withheld"] {
             exposition.set(\.discards, [reason], to: 0)
         }
         exposition.set(\.destinations, to: settings.destinations.count)

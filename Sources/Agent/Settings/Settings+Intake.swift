@@ -10,9 +10,11 @@ extension Settings {
     /// - Parameters:
     ///   - cap: the storage cap in force, which may differ from the configured one.
     ///   - country: the country set by command, which takes precedence over the configured one.
+    ///   - consent: what commands have set about consent.
     ///   - host: facts about the machine, for the members that are added to events.
     func intakeSettings(
-        cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts
+        cap: Int, isCollecting: Bool, country: CountryCode?, consent: ConsentStates = ConsentStates(),
+        host: HostFacts
     ) -> IntakeSettings {
         var events = eventOptions(on: host.name)
         events.countryOverride = country
@@ -43,7 +45,7 @@ extension Settings {
             countryDatabase: self.country.database)
         // Hashes of 8 bytes: the ids take a sixteenth of the cap at most.
         intake.repeats = RepeatSettings(window: dedup.window, most: min(dedup.maxIDs, cap / 128))
-        intake.consent = ConsentRules(self)
+        intake.consent = ConsentRules(self, consent)
         return intake
     }
 
@@ -143,6 +145,7 @@ extension Settings {
             addRecordSettings(of: app, to: &settings)
             settings.priority = app.priority ?? settings.priority
             settings.mayBeCritical = app.mayBeCritical
+            settings.maxAge = app.maxAge
             settings.version = app.version
             settings.build = app.build
             settings.country = app.country.flatMap { CountryCode($0) } ?? countryCode(of: name, on: host)

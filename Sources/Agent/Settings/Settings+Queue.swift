@@ -13,11 +13,13 @@ extension Settings {
         for destination in destinations {
             let name = DestinationName(destination.name)
             options.maxAges[name] = destination.own.maxAge
+            options.purposes[name] = destination.purposes
             // A full queue evicts the oldest events of this destination instead of waiting for it.
             if destination.own.whenBehind == .skip {
                 options.skipping.insert(name)
             }
         }
+        options.appMaxAges = apps.compactMapValues(\.maxAge)
         options.durability = queue.durability
         options.whenFull = spool.whenFull
         options.deadLettersMaxSize = deadLetters.maxSize

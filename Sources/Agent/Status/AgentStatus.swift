@@ -73,7 +73,7 @@ struct AgentStatus: Sendable {
         report.containers = parts.containers.states.map { $0.report(by: time) }
         let acted = parts.intakes.all.rules.byRule
         report.rules = settings.writtenRules.map { ($0.name, acted[$0.name] ?? 0) }
-        report.checks = schemaLines(settings) + repeatLines(state, settings)
+        report.checks = schemaLines(settings) + repeatLines(state, settings) + consentLines(state, settings)
         report.logLevel = agent.sink.level.name
         report.reloadProblem = agent.reloads.withLock { $0.problem }
         report.restartProblem = parts.restart.problem
@@ -132,6 +132,33 @@ struct AgentStatus: Sendable {
                     "schemas: not used, because \(SchemaSet.winner) has one for these events:"
                         + " \(unused.prefix(3).joined(separator: ", "))\(more)"
                 ])
+    }
+
+    /// Lines about consent: what was withheld from whom, and what commands have set.
+    private func consentLines(_ state: QueueSnapshot, _ settings: Settings) -> [String] {
+        let states = state.consent
+        let off = few(states.disabled.sorted())
+        var lines = off.isEmpty ? [] : ["collection is off for \(off) (`spoolship enable --app APP`)"]
+        var withheld: [String: Int] = [:]
+        for entry in state.discarded where entry.reason == NotStored.withheldReason {
+            withheld[entry.destination?.text ?? "nobody", default: 0] += entry.events
+        }
+        let set = few(states.all.map { "\($0.key.app) \($0.key.purpose) \($0.isGiven ? "on" : "off")" })
+        let hasPurpose = settings.destinations.contains { $0.purposes != nil }
+        guard hasPurpose || !withheld.isEmpty || !set.isEmpty else { return lines }
+        let sum = HumanText.plural(withheld.values.reduce(0, +), "event")
+        let names = few(
+            withheld.sorted { $0.key < $1.key }.map { "\(HumanText.count($0.value)) from \($0.key)" })
+        lines.append(
+            "consent: \(sum) withheld\(names.isEmpty ? "" : ", \(names)")"
+                + (set.isEmpty ? "" : "; by command: \(set)"))
+        return lines
+    }
+
+    /// The first eight of some texts, and how many more there are.
+    private func few(_ texts: [String]) -> String {
+        let more = texts.count > 8 ? " and \(texts.count - 8) more" : ""
+        return texts.prefix(8).joined(separator: ", ") + more
     }
 
     /// Lines about the ids that are remembered to find repeats.

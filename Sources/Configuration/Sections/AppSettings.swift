@@ -68,6 +68,8 @@ public struct AppSettings: SettingsSection {
     package var destinations: [String]?
     /// Purposes for which its events need consent, or the word `all`; nil: none.
     package var consent: [String]?
+    /// Age at which its events expire, if it is below that of the queue or the destination; nil: theirs.
+    package var maxAge: Duration?
     /// Limits of this app's events.
     package var limits = LimitSettings()
 
@@ -227,6 +229,10 @@ public struct AppSettings: SettingsSection {
                     + " from destinations with that purpose. By default they go there unless"
                     + " somebody refused.",
                 example: "\"all\""),
+            .setting(
+                "max_age", \.maxAge, optional: QueueSettings.maxAgeType,
+                "Its events older than this expire, counted, if queue.max_age does not expire them before.",
+                example: "\"7d\""),
             .section("limits", \.limits, "Limits of its events.", sameKeysAs: "[limits]"),
             .section(
                 "journal", \.journal,

@@ -38,9 +38,10 @@ enum ConsentSettings {
 }
 
 extension ConsentRules {
-    /// Which events may go to which destinations by a configuration; nil if no destination has a purpose.
-    public init?(_ settings: Settings) {
-        self.init(purposes: [:])
+    /// Which events may go to which destinations by a configuration and by commands; nil if all may go
+    /// everywhere.
+    public init?(_ settings: Settings, _ states: ConsentStates = ConsentStates()) {
+        self.init(purposes: [:], states: states)
         for destination in settings.destinations {
             purposes[DestinationName(destination.name)] = destination.purposes
         }

@@ -55,7 +55,7 @@ struct BlockContext {
         self.now = now
         newest = isSynchronised ? now + settings.maxAhead : Timestamp(nanoseconds: .max)
         if isSynchronised, !source.isBackfill, let maxAge {
-            oldest = now - maxAge
+            oldest = now - min(maxAge, settings.maxAge ?? maxAge)
         } else {
             oldest = Timestamp(nanoseconds: .min)
         }

@@ -101,12 +101,13 @@ extension Intake {
         _ statement: ConsentStatement?
     ) -> Int? {
         let destinations = chunks.routes[place].destinations
-        guard let consent = settings.consent, consent.concerns(destinations) else { return place }
+        guard let consent = settings.consent, consent.concerns(destinations, of: app) else { return place }
         let withheld = consent.withheld(
             from: destinations, saying: ConsentStatement(ofLine: line).joined(with: statement), of: app)
         guard !withheld.isEmpty else { return place }
         let rest = destinations.filter { !withheld.contains($0) }
-        chunks.count(.withheld, priority, to: withheld, isStoredForOthers: !rest.isEmpty)
+        let fate = NotStored.Fate.discarded(reason: consent.reason(of: app))
+        chunks.count(fate, priority, to: withheld, isStoredForOthers: !rest.isEmpty)
         guard !rest.isEmpty else { return nil }
         // The configured route is the standard: that of `place` may have been named by a tag, and its index
         // is given to another one later.

@@ -1,11 +1,14 @@
-/// Which events may go to which destinations by consent. Plain values of the configuration.
+/// Which events may go to which destinations by consent: plain values of the configuration and of commands.
 ///
 /// For an event and a purpose the first of these that says something decides (docs/privacy.md):
 ///
-/// 1. the event's member `consent`;
-/// 2. `[apps.NAME] consent`: refused if it names the purpose, otherwise given.
+/// 1. `spoolship consent APP PURPOSE off`: refused;
+/// 2. the event's member `consent`;
+/// 3. `spoolship consent APP PURPOSE on`: given;
+/// 4. `[apps.NAME] consent`: refused if it names the purpose, otherwise given.
 ///
-/// A destination with several purposes gets an event only if each of them is given.
+/// A destination with several purposes gets an event only if each of them is given. An app whose collection
+/// is off (`spoolship disable --app`) sends nothing anywhere.
 public struct ConsentRules: Sendable, Equatable {
     /// For which purposes an app's events need consent.
     public enum Need: Sendable, Equatable {
@@ -19,25 +22,37 @@ public struct ConsentRules: Sendable, Equatable {
     package var purposes: [DestinationName: [String]]
     /// Apps whose events need consent.
     package var needs: [String: Need]
+    /// What commands have set.
+    package var states: ConsentStates
 
-    package init(purposes: [DestinationName: [String]], needs: [String: Need] = [:]) {
+    package init(
+        purposes: [DestinationName: [String]], needs: [String: Need] = [:],
+        states: ConsentStates = ConsentStates()
+    ) {
         self.purposes = purposes
         self.needs = needs
+        self.states = states
     }
 
-    /// Whether consent decides anything.
-    public var isIdle: Bool { purposes.isEmpty }
+    /// Whether no event is ever withheld.
+    public var isIdle: Bool { purposes.isEmpty && states.disabled.isEmpty }
 
-    /// Whether some of these destinations have a purpose.
-    public func concerns(_ destinations: [DestinationName]) -> Bool {
-        !purposes.isEmpty && destinations.contains { purposes[$0] != nil }
+    /// Whether some of these destinations may not get some event of an app.
+    public func concerns(_ destinations: [DestinationName], of app: String) -> Bool {
+        states.isDisabled(app) || !purposes.isEmpty && destinations.contains { purposes[$0] != nil }
+    }
+
+    /// Why an app's events are withheld: a metric label.
+    public func reason(of app: String) -> String {
+        states.isDisabled(app) ? ConsentStates.disabledReason : NotStored.withheldReason
     }
 
     /// Those of the destinations that must not get an event, given what it says.
     public func withheld(
         from destinations: [DestinationName], saying statement: ConsentStatement, of app: String
     ) -> [DestinationName] {
-        destinations.filter { name in
+        if states.isDisabled(app) { return destinations }
+        return destinations.filter { name in
             guard let purposes = purposes[name] else { return false }
             return !purposes.allSatisfy { isGiven($0, by: statement, of: app) }
         }
@@ -45,7 +60,9 @@ public struct ConsentRules: Sendable, Equatable {
 
     /// Whether an event may be used for a purpose.
     public func isGiven(_ purpose: String, by statement: ConsentStatement, of app: String) -> Bool {
-        statement.answer(for: purpose) ?? !isNeeded(purpose, of: app)
+        let state = states[app, purpose]
+        if state == false { return false }
+        return statement.answer(for: purpose) ?? state ?? !isNeeded(purpose, of: app)
     }
 
     /// Whether an app's events need consent for a purpose.

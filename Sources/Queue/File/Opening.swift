@@ -217,6 +217,7 @@ extension QueueSnapshot {
         deadLetters = figures.totals.deadLetters
         quarantine = figures.totals.quarantine
         unkept = figures.unkept
+        consent = state.consent
         accepting =
             state.refusal.map { .nothing($0.reason) }
             ?? (state.fullEpisode?.isFullOfCritical ?? false ? .critical : .all)

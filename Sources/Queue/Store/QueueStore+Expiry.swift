@@ -16,8 +16,27 @@ extension QueueStore {
                 try transaction.expireOldest(atMost: 1_000)
             }
             total += expired
-            if expired == 0 { return total }
+            if expired == 0 { break }
         }
+        // Events of apps with an age of their own are anywhere in the lanes.
+        guard !state.options.appMaxAges.isEmpty, state.environment.eventTime != nil else { return total }
+        return total + (try await siftWaiting().expired)
+    }
+
+    /// Takes out of all lanes what has expired by the age of its app, and what must not be sent.
+    func siftWaiting() async throws(QueueError) -> SiftedEvents {
+        var found = SiftedEvents()
+        for lane in state.figures.lanes.map(\.key) {
+            var from: Int64? = 0
+            while let start = from {
+                let part = try await write { transaction throws(QueueError) in
+                    try transaction.siftPart(of: lane, from: start)
+                }
+                found.add(part.found)
+                from = part.next
+            }
+        }
+        return found
     }
 }
 
@@ -67,69 +86,152 @@ extension Transaction {
         }
         return !rows.isEmpty
     }
+}
 
-    /// Removes the expired events of a row. If a batch loses events, the others go under another id.
+// Takes single events out of lanes: those that have expired, and those that must not be sent any more.
+extension Transaction {
+    /// Removes what must leave from a row that is in no known batch. If a batch loses events, the others go
+    /// under another id.
     mutating func sift(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
         guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil,
-            let young = state.youngRuns(of: row, chunk, lane)
+            let sifted = try state.sifted(row, chunk, lane, file)
         else { return try lose(chunk: row.chunk) }
         let key = state.figures.lanes[lane].key
         try tables.delete(row, from: key)
-        let expired = young.reduce((row.events, row.bytes)) { ($0.0 - $1.events, $0.1 - $1.bytes) }
-        for var run in young {
-            if expired.0 > 0 {
+        for var run in sifted.left {
+            if !sifted.gone.isEmpty {
                 run.batch = nil
             }
             try tables.insert(run, in: key)
         }
-        state.figures.lanes[lane].remove(\.expired, events: expired.0, bytes: expired.1)
+        for (departure, gone) in sifted.gone {
+            switch departure {
+            case .expired:
+                state.figures.lanes[lane].remove(\.expired, events: gone.events, bytes: gone.bytes)
+            case .withheld(let reason): discard(gone.events, gone.bytes, lane, reason)
+            }
+        }
         state.figures.lanes[lane].ages.markStale()
         state.figures.lanes[lane].cursor = min(state.figures.lanes[lane].cursor, row.chunk)
         try dismiss(chunk: row.chunk)
-    }
-}
-
-extension QueueState {
-    /// Whether no event of a batch has expired.
-    func isFit(_ batch: LoadedBatch, _ file: QueueFile) throws(QueueError) -> Bool {
-        let lane = batch.held.lane
-        if isExpired(batch.newest, in: lane) { return false }
-        for row in batch.held.rows where isToBeSifted(row, in: lane) {
-            // A row that was split has its chunk's least time, so its own events must be examined.
-            guard let chunk = try file.readChunk(row.chunk), let young = youngRuns(of: row, chunk, lane),
-                young.first?.events == row.events
-            else { return false }
+        if sifted.withholds {
+            try forgetText(ofChunk: row.chunk)
         }
-        return true
     }
 
-    /// The events of a row that have not expired, as runs of neighbours; nil if the frame is damaged.
-    fileprivate func youngRuns(of row: DeliveryRow, _ chunk: StoredChunk, _ lane: Int) -> [DeliveryRow]? {
-        var row = row
-        if chunk.lastTime.nanoseconds == .max {
-            // The chunk of an old file never expires. The present time keeps it from being examined
-            // again for as long as an event may wait.
-            row.firstTime = environment.time.wallTime
-            return [row]
-        }
-        guard let lines = environment.unpacker.lines(of: chunk) else { return nil }
-        var runs: [DeliveryRow] = []
-        for event in row.first..<row.first + row.events {
-            // An event whose line does not say when it happened counts as new as the chunk's newest
-            // event.
-            let line = Array(lines.slice(event..<event + 1))
-            let time = environment.eventTime?(line, row.acceptedAt) ?? chunk.lastTime
-            guard !isExpired(time, in: lane) else { continue }
-            if let last = runs.last, last.first + last.events == event {
-                runs[runs.count - 1].events += 1
-                runs[runs.count - 1].bytes += line.count
-                runs[runs.count - 1].firstTime = min(last.firstTime, time)
-            } else {
-                var run = row
-                (run.first, run.events, run.bytes, run.firstTime) = (event, 1, line.count, time)
-                runs.append(run)
+    /// Removes what must leave from all rows of a chunk in one lane. Batches that lose events are dissolved;
+    /// those in flight stay.
+    ///
+    /// - Returns: whether some event left or will leave.
+    @discardableResult
+    mutating func siftWaiting(
+        chunk: Int64, _ lane: Int, into found: inout SiftedEvents
+    ) throws(QueueError) -> Bool {
+        let key = state.figures.lanes[lane].key
+        let before = state.figures.lanes[lane].ledger
+        let inFlightBefore = found.inFlight
+        var batches: Set<BatchID> = []
+        for row in try file.rows(of: chunk, in: key) {
+            let gone = try leaving(row, lane)
+            guard gone > 0 else { continue }
+            if state.isInFlight(row) {
+                found.chunksInFlight.insert(chunk)
+                found.inFlight += gone
+            } else if let batch = row.batch, batches.insert(batch).inserted {
+                try dissolveBatch(of: row, lane)
             }
         }
-        return runs
+        // Read again each time, because a change of one row may change others of the chunk.
+        while let row = try nextLeaving(chunk, lane) { try sift(row, lane) }
+        let expired = state.figures.lanes[lane].ledger.expired - before.expired
+        let withheld = state.figures.lanes[lane].ledger.discarded - before.discarded
+        found.expired += expired
+        found.withheld += withheld
+        return expired + withheld + found.inFlight > inFlightBefore
+    }
+
+    /// The first row of a chunk in a lane from which events leave now, if any.
+    private func nextLeaving(_ chunk: Int64, _ lane: Int) throws(QueueError) -> DeliveryRow? {
+        for row in try file.rows(of: chunk, in: state.figures.lanes[lane].key) where !state.isInFlight(row) {
+            if try leaving(row, lane) > 0 { return row }
+        }
+        return nil
+    }
+
+    /// Number of a row's events that leave; all of them if they are damaged.
+    private func leaving(_ row: DeliveryRow, _ lane: Int) throws(QueueError) -> Int {
+        guard try state.isToBeSifted(row, in: lane, file) else { return 0 }
+        guard let chunk = try file.readChunk(row.chunk), let sifted = try state.sifted(row, chunk, lane, file)
+        else { return row.events }
+        return sifted.gone.values.reduce(0) { $0 + $1.events }
+    }
+
+    /// Removes the text of withheld events from a chunk, as far as no destination waits for them. A chunk
+    /// with a batch in flight keeps it: its frame is stored once for all destinations.
+    ///
+    /// - Returns: whether the chunk has such a batch.
+    @discardableResult
+    mutating func forgetText(ofChunk id: Int64) throws(QueueError) -> Bool {
+        guard let rules = state.appRules, try file.chunkFacts(id) != nil, let chunk = try file.readChunk(id),
+            let lines = unpacker.lines(of: chunk)
+        else { return false }
+        var isNeeded = Array(repeating: false, count: lines.count)
+        let lanes = state.figures.lanes.map(\.key)
+        for lane in lanes {
+            for row in try file.rows(of: id, in: lane) {
+                if state.isInFlight(row) { return true }
+                for event in row.first..<row.first + row.events where event < lines.count {
+                    isNeeded[event] = true
+                }
+            }
+        }
+        let holders = try file.holding(of: id)?.holders ?? ChunkHolders()
+        let names = holders.names(of: 0..<lines.count)
+        let staying = StayingLines(of: lines) { line, _ in isNeeded[line] || !rules.withholds(names[line]) }
+        guard staying.count < lines.count else { return false }
+        try tables.overwrites(true)
+        for lane in lanes.indices {
+            for row in try file.rows(of: id, in: lanes[lane]) {
+                try staying.reduce(row, lane, "", in: &self)
+            }
+        }
+        try staying.shrink(id, chunk, names, in: &self)
+        try tables.overwrites(false)
+        return false
+    }
+
+    /// Bytes of lines that one transaction examines, approximately: about as long as a commit takes.
+    private static var mostExamined: Int { 4 << 20 }
+
+    /// Examines a part of a lane.
+    ///
+    /// - Returns: what was taken out, and the chunk to continue with; nil at the end.
+    fileprivate mutating func siftPart(
+        of key: LaneKey, from start: Int64
+    ) throws(QueueError) -> (found: SiftedEvents, next: Int64?) {
+        var found = SiftedEvents()
+        guard let lane = state.figures.lane(key), state.appRules != nil else { return (found, nil) }
+        let (rows, next) = try file.part(of: key, from: start)
+        var left = Transaction.mostExamined
+        var last: Int64?
+        for row in rows where row.chunk != last {
+            guard left > 0 else { return (found, row.chunk) }
+            last = row.chunk
+            guard try siftWaiting(chunk: row.chunk, lane, into: &found) else { continue }
+            left -= row.bytes
+            if try forgetText(ofChunk: row.chunk) {
+                found.chunksInFlight.insert(row.chunk)
+            }
+        }
+        return (found, next)
+    }
+
+    /// Sets a switch, or removes it if `value` is nil.
+    mutating func setSwitch(_ name: String, _ value: String?) throws(QueueError) {
+        if let value {
+            try tables.run("REPLACE INTO switch (name, value) VALUES (?, ?)", name, value)
+        } else {
+            try tables.run("DELETE FROM switch WHERE name = ?", name)
+        }
     }
 }

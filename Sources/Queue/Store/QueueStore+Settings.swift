@@ -99,7 +99,6 @@ extension Transaction {
         kept.durability = state.options.durability
         kept.vfs = state.options.vfs
         state.options = kept
-        state.bounds = FileBounds(kept)
         state.effectiveCap = kept.maxSize
         // A larger cap, or another rule for a full queue, may have room now.
         if state.refusal?.reason == .full {

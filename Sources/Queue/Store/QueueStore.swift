@@ -125,11 +125,14 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         var steps = ClockSteps(after: try kept.first { $0.text(0) })
         _ = steps.isSteady(at: time)
         clockSteps = steps
+        let consent = try opened.file.statement("SELECT value FROM switch WHERE name = ?")
+            .with(QueueStore.consentSwitch).first { $0.text(0) }
         state = QueueState(
             options, opened.figures,
             try QueueEnvironment(
                 time: time, trust: clock, steps: clockSteps, random: random, eventTime: eventTime,
-                lastChunk: Int64(opened.figures.totals.lastChunk)))
+                lastChunk: Int64(opened.figures.totals.lastChunk)),
+            consent: ConsentStates(consent ?? ""))
         state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries
         let most = state.bounds.wal + (1 << 20)

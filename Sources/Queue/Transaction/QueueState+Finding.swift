@@ -9,7 +9,7 @@ extension QueueState {
         case whole(DeliveryRow, BatchID)
         /// Rows of small chunks that together make a batch.
         case join([DeliveryRow])
-        /// A row with events that may have expired, to be examined one by one first.
+        /// A row with events that may have expired or must not be sent, to be examined one by one first.
         case sift(DeliveryRow)
         /// No event waits, or those that wait were not found within the search's budget.
         case nothing
@@ -43,7 +43,7 @@ extension QueueState {
             guard budget > 0 else { return false }
             if row.isFormed { return true }
             if let id = row.batch, held[id] != nil { return true }
-            if isToBeSifted(row, in: lane) {
+            if try isToBeSifted(row, in: lane, file) {
                 result = .sift(row)
             } else if let id = row.batch, mayHaveBeenSent(row, in: figures.lanes[lane]) {
                 result = .whole(row, id)
@@ -90,7 +90,7 @@ extension QueueState {
                 guard rows.isEmpty else { return !request.inOrder }
                 let fits =
                     row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
-                if isToBeSifted(row, in: lane) {
+                if try isToBeSifted(row, in: lane, file) {
                     result = .sift(row)
                 } else if fits || mayHaveBeenSent(row, in: start) {
                     result = .whole(row, id)
@@ -99,7 +99,7 @@ extension QueueState {
                 }
                 return false
             }
-            if isToBeSifted(row, in: lane) {
+            if try isToBeSifted(row, in: lane, file) {
                 if rows.isEmpty {
                     result = .sift(row)
                 }

@@ -7,10 +7,8 @@ struct QueueState {
     /// Clock, random numbers and other parts that no transaction rolls back.
     let environment: QueueEnvironment
 
-    /// The settings in force.
-    var options: QueueOptions
-    /// Bounds of the files, which follow from the settings.
-    var bounds: FileBounds
+    /// The settings in force, and what follows from them.
+    private var inForce: SettingsInForce
     /// The cap in force in bytes; lower than `options.maxSize` after the database file ran out of pages
     /// before its cap was reached (`lowerCap`).
     var effectiveCap: Int
@@ -35,13 +33,36 @@ struct QueueState {
     /// change.
     var keptSteps = ""
 
-    init(_ options: QueueOptions, _ figures: Figures, _ environment: QueueEnvironment) {
-        self.options = options
+    init(
+        _ options: QueueOptions, _ figures: Figures, _ environment: QueueEnvironment,
+        consent: ConsentStates = ConsentStates()
+    ) {
+        inForce = SettingsInForce(options, consent)
         self.figures = figures
         self.environment = environment
-        bounds = FileBounds(options)
         effectiveCap = options.maxSize
     }
+
+    /// The settings in force.
+    var options: QueueOptions {
+        get { inForce.options }
+        set { inForce.options = newValue }
+    }
+
+    /// What commands have set about consent; the same as in table `switch`.
+    var consent: ConsentStates {
+        get { inForce.consent }
+        set { inForce.consent = newValue }
+    }
+
+    /// Bounds of the files, which follow from the settings.
+    var bounds: FileBounds {
+        get { inForce.bounds }
+        set { inForce.bounds = newValue }
+    }
+
+    /// What must leave a lane because of its app; nil for nothing.
+    var appRules: AppRules? { inForce.appRules }
 
     /// Why storing waits.
     struct Refusal {
@@ -65,11 +86,6 @@ struct QueueState {
         guard environment.isClockTrusted() else { return false }
         let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
         return environment.time.wallTime - newest > own ?? options.maxAge
-    }
-
-    /// Whether some of a row's events may have expired, so that each event has to be examined.
-    func isToBeSifted(_ row: DeliveryRow, in lane: Int) -> Bool {
-        environment.eventTime != nil && isExpired(row.firstTime, in: lane)
     }
 
     /// Whether any destination may have to give up events when storing would wait.

@@ -46,7 +46,7 @@ extension Transaction {
             let first = found.rows.first
         else { return nil }
         guard first.isFormed else {
-            guard !state.isToBeSifted(first, in: lane) else {
+            guard try !state.isToBeSifted(first, in: lane, file) else {
                 try sift(first, lane)
                 return nil
             }

@@ -73,7 +73,7 @@ extension Transaction {
     }
 
     /// Lets the events of a row's batch wait again, because this batch can no longer be sent whole.
-    private mutating func dissolveBatch(of row: DeliveryRow, _ lane: Int) throws(QueueError) {
+    mutating func dissolveBatch(of row: DeliveryRow, _ lane: Int) throws(QueueError) {
         guard let id = row.batch else { return }
         guard row.isFormed, let found = try file.lookUp(id) else { return leaveBatch([row], lane) }
         try dissolve(found.rows, lane)

@@ -6,8 +6,12 @@ internal import Model
 enum AgentCommands {
     /// Turns collection on again. What was deleted by `disable` does not come back.
     static let enable = Command(
-        name: "enable", summary: "turns collection on; survives restarts",
-        run: Command.asking("PUT", "/v1/collection") { _ in ["enabled": true] })
+        name: "enable", summary: "turns collection on, of all apps or of one; survives restarts",
+        options: [appOption],
+        run: Command.asking("PUT", "/v1/collection") { $0.body("app", and: ["enabled": true]) })
+
+    /// Names one app instead of all.
+    private static let appOption = Command.Option("app APP", "this app only")
 
     /// Turns collection off and deletes what is queued, after a question.
     static let disable = Command(
@@ -19,9 +23,13 @@ enum AgentCommands {
             Dead letters and quarantined lines stay, unless --all is given; the question says how many there \
             are. Sessions and data layers stay in either case: they are needed when collection is turned on \
             again, and `erase` removes single values from them.
+
+            With --app only this app's events are discarded when they are read, and deleted if they are \
+            queued; events of other apps that share a batch with them are sent without them.
             """,
-        options: [.yes, Command.Option("all", "delete dead letters and quarantined lines, too")]
+        options: [.yes, appOption, Command.Option("all", "delete dead letters and quarantined lines, too")]
     ) { invocation in
+        if let app = invocation.value("app") { return try disable(app, invocation) }
         // The counts are needed for the question, and for the hints after the change.
         let status = try invocation.status()
         let queued = status.sum("queued")
@@ -62,6 +70,36 @@ enum AgentCommands {
         for store in stores {
             try invocation.console.print(
                 "\(HumanText.count(store.count)) \(store.noun) stay: `spoolship \(store.command) purge`")
+        }
+    }
+
+    /// Turns collection of one app off and deletes what is queued of it, after a question.
+    private static func disable(_ app: String, _ invocation: Invocation) throws {
+        let count = try invocation.ask("GET", "/v1/collection", query: [("app", app)], timeout: .seconds(120))
+        let queued = HumanText.count(Int(count["queued"]?.integer ?? 0))
+        let isAll = invocation.has("all")
+        let also = isAll ? " with its dead letters and quarantined lines" : ""
+        try invocation.confirm("\(queued) queued deliveries of \(app) will be deleted\(also)")
+        // The agent waits ten seconds for batches in flight, and may have to look through a large queue.
+        let answer = try invocation.ask(
+            "PUT", "/v1/collection", body: ["enabled": false, "app": .string(app)], timeout: .seconds(600))
+        let discarded = HumanText.count(Int(answer["discarded"]?.integer ?? 0))
+        var text = "collection of \(app) is off; \(discarded) deliveries discarded"
+        if let inFlight = answer["in_flight"]?.integer, inFlight > 0 {
+            text += "; \(HumanText.count(Int(inFlight))) are in flight and may arrive"
+        }
+        try invocation.console.print(text)
+        for command in ["dead-letters", "quarantine"] {
+            guard isAll else {
+                // A user who disables collection for privacy has to know what may stay.
+                try invocation.console.print(
+                    "\(command) of \(app) stay: `spoolship \(command) purge --app \(app)`")
+                continue
+            }
+            let answer = try invocation.ask(
+                "POST", "/v1/\(command)/purge", body: ["app": .string(app)], timeout: .seconds(120))
+            let count = Int(answer["purged"]?.integer ?? 0)
+            try invocation.console.print("\(command): \(HumanText.count(count)) removed")
         }
     }
 

@@ -1,0 +1,81 @@
+/// What commands have set about consent: an answer for each app and purpose that was set, and the apps whose
+/// collection is off.
+///
+/// Its text is stored in the queue's file, so the form that `init(_:)` reads must stay readable.
+public struct ConsentStates: Sendable, Equatable {
+    /// A purpose of an app.
+    public struct Key: Sendable, Hashable {
+        /// Name of the app.
+        public let app: String
+        /// Name of the purpose.
+        public let purpose: String
+    }
+
+    /// Under which reason the ledger counts events of an app whose collection is off.
+    public static let disabledReason = "disabled"
+    /// Most entries: all of them are stored again with every change.
+    public static let most = 10_000
+
+    private var answers: [Key: Bool] = [:]
+    /// Apps whose collection is off.
+    public private(set) var disabled: Set<String> = []
+
+    /// Nothing is set.
+    public init() {}
+
+    /// The answer for an app and a purpose; nil if none was set.
+    public subscript(app: String, purpose: String) -> Bool? {
+        get { answers.isEmpty ? nil : answers[Key(app: app, purpose: purpose)] }
+        set { answers[Key(app: app, purpose: purpose)] = newValue }
+    }
+
+    /// Turns collection of an app off or on again.
+    public mutating func setDisabled(_ isDisabled: Bool, _ app: String) {
+        if isDisabled {
+            disabled.insert(app)
+        } else {
+            disabled.remove(app)
+        }
+    }
+
+    /// Whether collection of an app is off.
+    public func isDisabled(_ app: String) -> Bool { !disabled.isEmpty && disabled.contains(app) }
+
+    /// Whether nothing is set.
+    public var isEmpty: Bool { count == 0 }
+
+    /// Number of entries.
+    public var count: Int { answers.count + disabled.count }
+
+    /// All answers, by app and purpose.
+    public var all: [(key: Key, isGiven: Bool)] {
+        answers.sorted { ($0.key.app, $0.key.purpose) < ($1.key.app, $1.key.purpose) }.map {
+            ($0.key, $0.value)
+        }
+    }
+
+    /// Apps whose consent to one of these purposes was withdrawn by command.
+    public func withdrawn(from purposes: [String]) -> Set<String> {
+        Set(answers.lazy.filter { !$0.value && purposes.contains($0.key.purpose) }.map(\.key.app))
+    }
+
+    /// Reads a stored text. Lines of another form, which a newer version may write, are ignored.
+    public init(_ text: String) {
+        for line in text.split(separator: "\n") {
+            // The app is last, because its name may have spaces.
+            let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            if line.hasPrefix("disabled ") {
+                disabled.insert(String(line.dropFirst(9)))
+            } else if words.count == 3, words[0] == "on" || words[0] == "off" {
+                self[String(words[2]), String(words[1])] = words[0] == "on"
+            }
+        }
+    }
+
+    /// A line for each entry; nil if nothing is set.
+    public var text: String? {
+        guard !isEmpty else { return nil }
+        let lines = all.map { "\($0.isGiven ? "on" : "off") \($0.key.purpose) \($0.key.app)" }
+        return (lines + disabled.sorted().map { "disabled \($0)" }).joined(separator: "\n")
+    }
+}
