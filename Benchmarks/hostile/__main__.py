@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bounds
 import draws
 from attacks import ATTACKS, Ground
-from house import APPS, HOSTILE, MOST_WAIT, House, become, honest
+from house import APPS, HOSTILE, MOST_WAIT, House, become, honest, interrupted, limited
 
 
 def hostile(ground: Ground, until: float, attacks: list, done: str) -> None:
@@ -38,34 +38,13 @@ def hostile(ground: Ground, until: float, attacks: list, done: str) -> None:
     while time.monotonic() < until:
         attack = ground.random.choice(attacks)
         state = ground.random.getstate()
-        outcome = limited(attack, ground)
+        outcome = limited(MOST_WAIT, attack, ground)
         ground.random.setstate(state)
         ground.random.getrandbits(64)
         with open(done, "a") as file:
             file.write(f"{time.time():.1f} {attack.__name__}{outcome}\n")
         time.sleep(ground.random.random())
         clean(ground.app)
-
-
-def limited(attack, ground: Ground) -> str:
-    """Tries an attack; ends one that waits for somebody, as one that opens a FIFO of an earlier one does. What was wrong.
-
-    The alarm may come at any moment until it is off, so switching it off is inside of what catches it: an alarm on a busy machine
-    that came just after the attack's end ended the hostile user. It comes again, for attacks that catch the first one themselves.
-    """
-    try:
-        try:
-            signal.setitimer(signal.ITIMER_REAL, MOST_WAIT, MOST_WAIT)
-            attack(ground)
-            return ""
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    except OSError as error:
-        return f" ({error.strerror or error})"
-
-
-def interrupted(*_) -> None:
-    raise TimeoutError("interrupted")
 
 
 def clean(directory: str) -> None:

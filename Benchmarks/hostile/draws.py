@@ -28,7 +28,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from attacks import EVENT, FAR_TIMES, LIBC
-from house import HONEST, HOSTILE, IN_PLACE, USERS, House, become, event, report
+from house import HONEST, HOSTILE, IN_PLACE, USERS, House, become, event, interrupted, limited, report
 from storm.writer import Rotating
 
 WRITERS = len(Rotating.MODES)
@@ -560,16 +560,11 @@ def hostile(house: House, user: int, seed: int, until: float, tries) -> None:
             draw = random.Random(f"{seed}-{user}-{number}")
             number += 1
             name = draw.choices(names, weights)[0]
-            try:
-                # One that waits for a lease of another process of the same user ends after a while.
-                signal.setitimer(signal.ITIMER_REAL, 0.5)
-                OPERATIONS[name][0](hands, draw)
-                counts[name] += 1
-            except (OSError, ValueError):
-                counts[f"{name}, refused"] += 1
+            # One that waits for a lease of another process of the same user ends after a while.
+            refused = limited(0.5, OPERATIONS[name][0], hands, draw)
+            counts[f"{name}, refused" if refused else name] += 1
             while len(hands.held) > 20:
                 os.close(hands.held.pop(0))
-        signal.setitimer(signal.ITIMER_REAL, 0)
         # Whatever became of them: most entries are in directories.
         for place in hands.directories:
             try:
@@ -582,10 +577,6 @@ def hostile(house: House, user: int, seed: int, until: float, tries) -> None:
         with open(house.path("done", str(user)), "w") as file:
             json.dump(counts, file)
         time.sleep(burst.choice([0, 0.05, 0.2, 1]))
-
-
-def interrupted(*_) -> None:
-    raise TimeoutError("interrupted")
 
 
 def run(options) -> list:

@@ -85,6 +85,30 @@ def event(way: str, key: str, critical: bool, **more) -> str:
     return json.dumps(text)
 
 
+def interrupted(*_) -> None:
+    raise TimeoutError("interrupted")
+
+
+def limited(seconds: float, action, *arguments) -> str:
+    """Does what a hostile user does, and ends what waits for somebody, as one that opens a FIFO does. What was wrong, in brackets.
+
+    The alarm may come at any moment until it is off, so switching it off is inside of what catches it: on a busy machine an alarm
+    that came just after the end of an action ended the hostile user. It comes again, for actions that catch the first one
+    themselves. `interrupted` must be the handler.
+    """
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+            action(*arguments)
+            return ""
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except OSError as error:
+        return f" ({error.strerror or error})"
+    except ValueError as error:
+        return f" ({error})"
+
+
 def report(directory: str, app: int, counts: dict) -> None:
     """What an honest app has written: by its keys' beginnings, how many."""
     with open(os.path.join(directory, str(app)), "w") as file:
