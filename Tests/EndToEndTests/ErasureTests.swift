@@ -29,6 +29,74 @@ extension EndToEnd {
             }
         }
 
+        /// Forty ways to write an event of Ann's that mean the same; each has a marker of its own, `m0x` to
+        /// `m39x`.
+        private static func spellings(of name: String) -> [String] {
+            /// A text with one character as an escape.
+            func escaped(_ text: String, _ place: Int) -> String {
+                let unit = Array(text.utf16)[place]
+                let digits = String(unit, radix: 16, uppercase: place % 2 == 0)
+                let before = text.prefix(place)
+                return before + "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                    + text.dropFirst(place + 1)
+            }
+            let ann = "ann@example.com"
+            var bodies = (0..<15).map { #""properties":{"user":"\#(escaped(ann, $0))"}"# }
+            bodies += (0..<10).map { #""\#(escaped("properties", $0))":{"user":"\#(ann)"}"# }
+            bodies += (0..<4).map { #""properties":{"\#(escaped("user", $0))":"\#(ann)"}"# }
+            let all = ann.utf16.map { "\\u00" + String($0, radix: 16) }.joined()
+            bodies += [
+                #""properties":{"user":"\#(all)"}"#,
+                #""properties":{"user":"\#(all.replacing("6e", with: "6E"))"}"#,
+                #""properties" : { "user" : "\#(ann)" } "#, "\"properties\":\t{\t\"user\":\t\"\(ann)\"\t}\t",
+                #""properties":{"a":{"user":"bob"},"user":"\#(ann)"}"#,
+                #""properties":{"user":"\#(ann)","b":["user","bob"]}"#,
+                #""a":{"properties":{"user":"bob"}},"properties":{"user":"\#(ann)"}"#,
+                #""properties":{"user":"\#(ann)"},"z":"\"properties\":{\"user\":\"bob\"}""#,
+                #""properties":{"user.x":"bob","user":"\#(ann)"}"#,
+                #""properties":{"":1,"user":"\#(ann)","é":"ü"}"#,
+                #""properties":{"user":"\#(ann)","n":18446744073709551615}"#,
+            ]
+            return bodies.enumerated().map { #"{"name":"\#(name)","key":"m\#($0)x",\#($1)}"# }
+        }
+
+        @Test("a user is erased in forty spellings from queue and quarantine; what only looks alike stays")
+        func manySpellings() throws {
+            let bench = try Workbench()
+            mkdir("\(bench.path)/schemas", 0o755)
+            try WholeFile.replace(
+                "\(bench.path)/schemas/bad.json", with: Array(#"{"required":["total"]}"#.utf8), mode: 0o644)
+            bench.settings["schemas.directory"] = "\"\(bench.path)/schemas\""
+            bench.settings["dispatch.interval"] = "\"1d\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let (queued, bad) = (Self.spellings(of: "good"), Self.spellings(of: "bad"))
+            #expect(queued.count == 40)
+            let others = [
+                #"{"name":"good","key":"o1","properties":{"user":"ann@example.co"}}"#,
+                #"{"name":"good","key":"o2","user":"ann@example.com"}"#,
+                #"{"name":"good","key":"o3","properties":{"User":"ann@example.com"}}"#,
+                #"{"name":"good","key":"o4","properties":{"user":["ann@example.com"]}}"#,
+                #"{"name":"good","key":"o5","properties":{"user":"ann\\u0040example.com"}}"#,
+            ]
+            try bench.append((queued + bad + others).map { $0 + "\n" }.joined(), to: "app.jsonl")
+            try wait(.seconds(60), "all to be read; \(bench.agentLog)") {
+                try bench.figures().total("spoolship_events_read_total") == 85
+            }
+            let receipt = try JSONValue(parsing: Array(try erase(bench).text.utf8))
+            #expect(receipt["queue"]?["events"] == 40, "\(receipt)")
+            #expect(receipt["quarantine"] == 40 && receipt["complete"] == true, "\(receipt)")
+            #expect(try run(spoolship, ["dispatch", "--wait", "--config", bench.configuration]).code == 0)
+            try bench.waitForOnce(Set((1...5).map { "o\($0)" }), member: "key", within: .seconds(60))
+            bench.killAgent()
+            // Events leave the queue compressed, so the quarantine's texts are what a search of files can find.
+            for name in try WholeFile.names(in: bench.state) {
+                let bytes = try WholeFile.bytes(of: "\(bench.state)/\(name)", atMost: 1 << 30) ?? []
+                let text = String(decoding: bytes, as: UTF8.self)
+                #expect(!(0..<40).contains { text.contains("m\($0)x") }, "\(name)")
+            }
+        }
+
         private func erase(_ bench: Workbench, _ more: String...) throws -> (code: Int32, text: String) {
             try run(spoolship, ErasureTests.words + more + ["--config", bench.configuration])
         }
