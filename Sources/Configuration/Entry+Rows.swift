@@ -102,7 +102,8 @@ extension Entry {
             .setting(
                 SettingDescription(
                     name: name, type: first.type,
-                    range: "\(first.range); or { \(first.name), \(second.name) }, \(second.name):"
+                    range: (first.range.isEmpty ? "" : "\(first.range); ")
+                        + "or { \(first.name), \(second.name) }, \(second.name):"
                         + " \(SettingDescription.allowed(second.type, second.range))",
                     defaultValue: print(Owner()), example: example, why: why, needsRestart: restart))
         } read: { node, path, owner, context in
