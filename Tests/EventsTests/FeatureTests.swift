@@ -64,12 +64,14 @@ private struct Trial<Feature: EventFeature & ~Copyable>: ~Copyable {
             }
             let judged = JudgedLine(
                 name: name, type: type, time: Self.now + .seconds(seconds), isRecord: isRecord)
-            if let excess = feature.check(judged, scanner, &output, &counts) { return Answer(excess: excess) }
+            if let excess = feature.check(judged, &scanner, &output, &counts) {
+                return Answer(excess: excess)
+            }
             output.draft.wanted = isRecord ? [.country, .device] : [.country, .device, .sessionID]
-            feature.keepOwn(judged, scanner, &output, &counts)
-            let starts = feature.complete(judged, scanner, &output, &counts)
+            feature.keepOwn(judged, &scanner, &output, &counts)
+            let starts = feature.complete(judged, &scanner, &output, &counts)
             var buffer = LineBuffer()
-            output.write(scanner, into: &buffer)
+            output.write(&scanner, into: &buffer)
             let written = String(decoding: buffer.bytes.dropLast(), as: UTF8.self)
             return Answer(startsSession: starts, written: written)
         }

@@ -50,23 +50,23 @@ struct CountryFinder: EventFeature {
     /// limits, so they are told; a record has no limits, and loses its properties here.
     @inline(__always)
     mutating func check(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Excess? {
         if isWanted {
-            find(scanner, &output.draft, isRecord: line.isRecord)
+            find(&scanner, &output.draft, isRecord: line.isRecord)
         }
         return nil
     }
 
     @inline(never)
     private mutating func find(
-        _ scanner: borrowing JSONScanner, _ draft: inout LineDraft, isRecord: Bool
+        _ scanner: inout JSONScanner, _ draft: inout LineDraft, isRecord: Bool
     ) {
         if isRecord {
             removeReplaced(scanner, &draft)
         }
-        if let member = find(scanner) {
+        if let member = find(&scanner) {
             draft.remove(member, of: scanner.base)
         }
         guard isRemoved, isProperty else { return }
@@ -106,7 +106,7 @@ struct CountryFinder: EventFeature {
     /// Finds the line's address: a string member of the line itself, otherwise of its properties; of several
     /// properties the last one. Returns the member to remove if the settings say that the address is not
     /// sent.
-    private mutating func find(_ scanner: borrowing JSONScanner) -> Member? {
+    private mutating func find(_ scanner: inout JSONScanner) -> Member? {
         textRange = nil
         isProperty = false
         var removed: Member?
@@ -143,7 +143,7 @@ struct CountryFinder: EventFeature {
     /// An event keeps a country that ISO 3166-1 has, in capitals; any other value is taken out. A record
     /// keeps whatever it has, because it is data, but not `null`.
     mutating func keepOwn(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) {
         guard scanner.has(.country) else { return }
@@ -172,20 +172,20 @@ struct CountryFinder: EventFeature {
     /// Adds the country of the address, if neither the line nor the settings say a country.
     @inline(__always)
     mutating func complete(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
         if isWanted, !isKnown, output.draft.wanted.contains(.country) {
-            lookUp(scanner, &output.draft, &counts)
+            lookUp(&scanner, &output.draft, &counts)
         }
         return false
     }
 
     @inline(never)
     private func lookUp(
-        _ scanner: borrowing JSONScanner, _ draft: inout LineDraft, _ counts: inout EventCounts
+        _ scanner: inout JSONScanner, _ draft: inout LineDraft, _ counts: inout EventCounts
     ) {
-        switch country(scanner) {
+        switch country(&scanner) {
         case nil: return
         case .unknown: counts[.unknownAddress] += 1
         case .known(let country):
@@ -195,7 +195,7 @@ struct CountryFinder: EventFeature {
 
     /// What the look-up says of the line's address; nil if there is no address or no database. A text of more
     /// than 64 bytes is not looked up: no address is that long.
-    private func country(_ scanner: borrowing JSONScanner) -> AddressCountry? {
+    private func country(_ scanner: inout JSONScanner) -> AddressCountry? {
         guard let textRange, let lookup else { return nil }
         let text = UnsafeBufferPointer(start: scanner.base + textRange.lowerBound, count: textRange.count)
         guard text.count <= 64, let country = lookup(String(decoding: text, as: UTF8.self)) else {

@@ -36,7 +36,7 @@ struct DeviceAdder: EventFeature {
 
     /// An event keeps any device, and a record any `host_name`, but not `null`.
     mutating func keepOwn(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) {
         let name = line.isRecord ? MemberName.hostName : .device
@@ -47,7 +47,7 @@ struct DeviceAdder: EventFeature {
 
     @inline(__always)
     mutating func complete(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
         if !line.isRecord, line.time < from || line.time >= until {

@@ -45,35 +45,35 @@ struct EventFeatures: EventFeature, ~Copyable {
 
     @inline(__always)
     mutating func check(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Excess? {
-        if let excess = country.check(line, scanner, &output, &counts) { return excess }
-        if let excess = limits.check(line, scanner, &output, &counts) { return excess }
-        if let excess = device.check(line, scanner, &output, &counts) { return excess }
-        return sessions.check(line, scanner, &output, &counts)
+        if let excess = country.check(line, &scanner, &output, &counts) { return excess }
+        if let excess = limits.check(line, &scanner, &output, &counts) { return excess }
+        if let excess = device.check(line, &scanner, &output, &counts) { return excess }
+        return sessions.check(line, &scanner, &output, &counts)
     }
 
     @inline(__always)
     mutating func keepOwn(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) {
-        country.keepOwn(line, scanner, &output, &counts)
-        limits.keepOwn(line, scanner, &output, &counts)
-        device.keepOwn(line, scanner, &output, &counts)
-        sessions.keepOwn(line, scanner, &output, &counts)
+        country.keepOwn(line, &scanner, &output, &counts)
+        limits.keepOwn(line, &scanner, &output, &counts)
+        device.keepOwn(line, &scanner, &output, &counts)
+        sessions.keepOwn(line, &scanner, &output, &counts)
     }
 
     @inline(__always)
     mutating func complete(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
-        _ = country.complete(line, scanner, &output, &counts)
-        _ = limits.complete(line, scanner, &output, &counts)
-        _ = device.complete(line, scanner, &output, &counts)
-        return sessions.complete(line, scanner, &output, &counts)
+        _ = country.complete(line, &scanner, &output, &counts)
+        _ = limits.complete(line, &scanner, &output, &counts)
+        _ = device.complete(line, &scanner, &output, &counts)
+        return sessions.complete(line, &scanner, &output, &counts)
     }
 
     mutating func changes(isHidden: (String) -> Bool) -> [String: [UInt8]?] {

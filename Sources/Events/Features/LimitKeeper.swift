@@ -57,12 +57,12 @@ struct LimitKeeper: EventFeature {
     /// for its properties uses up no name.
     @inline(__always)
     mutating func check(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Excess? {
         guard !line.isRecord else { return nil }
         if mayChange(scanner) || output.draft.losesAddressProperty,
-            let excess = fitProperties(scanner, &output.draft, &counts)
+            let excess = fitProperties(&scanner, &output.draft, &counts)
         {
             return excess
         }
@@ -182,9 +182,9 @@ struct LimitKeeper: EventFeature {
     /// Applies the limits of properties, and takes the address out of them.
     @inline(never)
     private mutating func fitProperties(
-        _ scanner: borrowing JSONScanner, _ draft: inout LineDraft, _ counts: inout EventCounts
+        _ scanner: inout JSONScanner, _ draft: inout LineDraft, _ counts: inout EventCounts
     ) -> Excess? {
-        switch fit(scanner, removesAddress: draft.losesAddressProperty, &counts) {
+        switch fit(&scanner, removesAddress: draft.losesAddressProperty, &counts) {
         case .unchanged: return nil
         case .changed(let object):
             let member = scanner.member(.properties)
@@ -197,7 +197,7 @@ struct LimitKeeper: EventFeature {
     /// Walks over the properties and applies their limits exactly: merges equal names, leaves out what is too
     /// many, cuts what is too long, removes the address.
     private mutating func fit(
-        _ scanner: borrowing JSONScanner, removesAddress: Bool, _ counts: inout EventCounts
+        _ scanner: inout JSONScanner, removesAddress: Bool, _ counts: inout EventCounts
     ) -> Fitted {
         let member = scanner.member(.properties)
         let base = scanner.base

@@ -82,7 +82,7 @@ struct SessionFinder: EventFeature, ~Copyable {
     /// Keeps a usable session id of an event. `null` says that the event belongs to no session: the member is
     /// removed, and no session is added.
     mutating func keepOwn(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) {
         guard !line.isRecord, scanner.has(.sessionID) else { return }
@@ -101,14 +101,14 @@ struct SessionFinder: EventFeature, ~Copyable {
     /// first.
     @inline(__always)
     mutating func complete(
-        _ line: JudgedLine, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
         guard !line.isRecord, mode != .off,
             output.draft.wanted.contains(.sessionID) || line.type == .startSession,
             !goesOn(line.time, line.type, scanner)
         else { return false }
-        return resolve(line.time, line.type, scanner, &output, &counts)
+        return resolve(line.time, line.type, &scanner, &output, &counts)
     }
 
     /// Whether an event continues the session whose id the tail holds. True for most events: then nothing is
@@ -130,7 +130,7 @@ struct SessionFinder: EventFeature, ~Copyable {
     /// be written first.
     @inline(never)
     private mutating func resolve(
-        _ time: Timestamp, _ type: EventType, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ time: Timestamp, _ type: EventType, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
         // `null` normally means "outside of any session", which the start of a session cannot be: there it
@@ -152,11 +152,11 @@ struct SessionFinder: EventFeature, ~Copyable {
             counts[.ignoredSessionStart] += 1
             // If the event is the first of its session, it takes the place of the start that the agent would
             // have written.
-            if !hasOwnID, resolveAutomatic(time, scanner, &output, &counts) {
+            if !hasOwnID, resolveAutomatic(time, &scanner, &output, &counts) {
                 announce()
             }
             return false
-        case (.automatic, _): return resolveAutomatic(time, scanner, &output, &counts)
+        case (.automatic, _): return resolveAutomatic(time, &scanner, &output, &counts)
         case (.manual, .startSession):
             beginByEvent(time, scanner, hasOwnID: hasOwnID, &output, &counts)
             return false
@@ -168,7 +168,7 @@ struct SessionFinder: EventFeature, ~Copyable {
 
     /// The session of an event by its producer's silence.
     private mutating func resolveAutomatic(
-        _ time: Int64, _ scanner: borrowing JSONScanner, _ output: inout LineOutput,
+        _ time: Int64, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
         let place = placeOfProducer(scanner)

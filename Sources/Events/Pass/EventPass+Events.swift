@@ -52,13 +52,13 @@ extension EventPass {
             return verdict(.quarantined, next)
         }
         let line = JudgedLine(name: name, type: type, time: time, isRecord: false)
-        if let excess = features.check(line, lines.scanner, &output, &counts) { return beyond(excess, next) }
+        if let excess = features.check(line, &lines.scanner, &output, &counts) { return beyond(excess, next) }
 
         output.draft.wanted = .usual
         if lines.scanner.present & Additions.members != 0 {
             ownMembers(line)
         }
-        let startsSession = features.complete(line, lines.scanner, &output, &counts)
+        let startsSession = features.complete(line, &lines.scanner, &output, &counts)
         return Verdict(
             kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
     }
@@ -230,7 +230,7 @@ extension EventPass {
         if lines.scanner.has(.app) {
             ownApp(lines.scanner.member(.app))
         }
-        features.keepOwn(line, lines.scanner, &output, &counts)
+        features.keepOwn(line, &lines.scanner, &output, &counts)
     }
 
     /// Whether a value is a time: RFC 3339, or a number of a known unit.

@@ -51,11 +51,11 @@ extension EventPass {
             output.draft.addFront(member: lines.wrapping.pod)
         }
         let line = JudgedLine(name: name, type: .other, time: time, isRecord: true)
-        if let excess = features.check(line, lines.scanner, &output, &counts) { return beyond(excess, next) }
+        if let excess = features.check(line, &lines.scanner, &output, &counts) { return beyond(excess, next) }
         if lines.scanner.present & Additions.ofRecords != 0 {
             ownMembersOfRecord(line)
         }
-        let startsSession = features.complete(line, lines.scanner, &output, &counts)
+        let startsSession = features.complete(line, &lines.scanner, &output, &counts)
         return Verdict(
             kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
     }
@@ -104,7 +104,7 @@ extension EventPass {
             let member = lines.scanner.member(.observedAt)
             _ = output.draft.keep(member, as: .observedAt, if: !lines.isNull(member), base)
         }
-        features.keepOwn(line, lines.scanner, &output, &counts)
+        features.keepOwn(line, &lines.scanner, &output, &counts)
         guard lines.scanner.has(.app) else { return }
         if block.isShared || lines.isNull(lines.scanner.member(.app)) {
             ownApp(lines.scanner.member(.app))

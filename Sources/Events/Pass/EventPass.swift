@@ -363,7 +363,7 @@ public struct EventPass: ~Copyable {
     ///
     /// It is at most `maxAddition` bytes longer than what was read. Two cases are fast: without edits the
     /// object is one copy, and if all usual members are added the additions are one copy.
-    public mutating func write(into buffer: inout LineBuffer) { output.write(lines.scanner, into: &buffer) }
+    public mutating func write(into buffer: inout LineBuffer) { output.write(&lines.scanner, into: &buffer) }
 
     /// Appends the `start_session` event of a session that has just begun. It belongs to the normal lane,
     /// before the event whose verdict said `startsSession`, or after `startSession` has returned true.

@@ -13,7 +13,8 @@ struct LineOutput: ~Copyable {
     var ids = EventIDs()
 
     /// Appends the line that was read last, with its line feed.
-    mutating func write(_ scanner: borrowing JSONScanner, into buffer: inout LineBuffer) {
+    @inline(__always)
+    mutating func write(_ scanner: inout JSONScanner, into buffer: inout LineBuffer) {
         let length = scanner.close - scanner.open
         buffer.reserve(
             length + draft.added + tails.ofEvents.count + tails.ofRecords.count + Tail.idLength + 64)
