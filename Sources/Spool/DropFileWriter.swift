@@ -80,9 +80,9 @@ public enum DropFileWriter {
         init(_ path: String) throws(SystemError) {
             let raw = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
             isReadable = raw >= 0 || errno != EACCES
-            let place =
+            let opened =
                 isReadable ? raw : path.withCString { open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }
-            descriptor = try Descriptor(checking: place, "open")
+            descriptor = try Descriptor(checking: opened, "open")
         }
 
         /// Makes the name of a file in the directory durable.

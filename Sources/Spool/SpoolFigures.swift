@@ -197,8 +197,8 @@ public struct SpoolFigures: Sendable, Equatable {
     /// What was counted since the start, without what is so at the moment.
     public var counters: SpoolFigures {
         var counters = SpoolFigures()
-        for place in SpoolFigures.counts { counters[keyPath: place] = self[keyPath: place] }
-        for place in SpoolFigures.countedBytes { counters[keyPath: place] = self[keyPath: place] }
+        for figure in SpoolFigures.counts { counters[keyPath: figure] = self[keyPath: figure] }
+        for figure in SpoolFigures.countedBytes { counters[keyPath: figure] = self[keyPath: figure] }
         counters.refused = refused
         return counters
     }
@@ -217,16 +217,16 @@ public struct SpoolFigures: Sendable, Equatable {
     /// The figures of two readers together; the directory is the first one's.
     public func adding(_ other: SpoolFigures) -> SpoolFigures {
         var sum = self
-        for place in [
+        for figure in [
             \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
             \.waitingDropFiles, \.inaccessible, \.passedOver, \.refusedFiles, \.dropFilesRead,
             \.appendFilesRead,
             \.filesRemoved, \.rotations, \.truncations, \.linesTooLong, \.unclosedLines, \.commits,
             \.overflows,
             \.leaseWaits, \.errors,
-        ] { sum[keyPath: place] += other[keyPath: place] }
-        for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp, \.zeroBytes] {
-            sum[keyPath: place] += other[keyPath: place]
+        ] { sum[keyPath: figure] += other[keyPath: figure] }
+        for figure in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp, \.zeroBytes] {
+            sum[keyPath: figure] += other[keyPath: figure]
         }
         sum.oldestUnread = [oldestUnread, other.oldestUnread].compactMap { $0 }.min()
         sum.isHeldBack = isHeldBack || other.isHeldBack

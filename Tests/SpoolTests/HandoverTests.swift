@@ -48,7 +48,7 @@ struct HandoverTests {
         #expect(wanted.next(at(4), isQuiet: true) == .commit)
 
         var places = self.handover()
-        for number in 0..<Handover.Limits.places {
+        for number in 0..<Handover.Limits.checkpoints {
             #expect(!places.isDue)
             places.pass.forget(FileID(bytes: [UInt8(number >> 8), UInt8(number & 255)]))
         }
@@ -121,14 +121,14 @@ struct HandoverTests {
                 guard handover.next(at(now), isQuiet: isQuiet) == .commit else { continue }
                 let pass = close(&handover, at: at(now))
                 committed += pass.bytes
-                places.committed += pass.places.count
+                places.committed += pass.checkpoints.count
                 open = []
                 #expect(handover.pass.isEmpty)
             case 6: _ = handover.takeClosed()
             case 7 where handover.underWay > 0 && !handover.isClosing: handover.endCommit(isDurable: true)
             case 8 where Int.random(in: 0..<50, using: &random) == 0:
                 lost += handover.pass.bytes
-                places.lost += handover.pass.places.count
+                places.lost += handover.pass.checkpoints.count
                 open = []
                 handover.giveUp()
                 #expect(handover.isEmpty)
@@ -136,7 +136,7 @@ struct HandoverTests {
             }
             #expect(handover.underWay <= Handover.mostUnderWay)
             #expect(taken == committed + lost + handover.pass.bytes)
-            #expect(places.noted == places.committed + places.lost + handover.pass.places.count)
+            #expect(places.noted == places.committed + places.lost + handover.pass.checkpoints.count)
         }
         #expect(committed > 0)
     }

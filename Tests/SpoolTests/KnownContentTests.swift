@@ -25,7 +25,7 @@ struct KnownContentTests {
     @Test("a file that changed before it was read is not searched for: it is read from its start")
     func changedBeforeItWasRead() {
         let nothing = KnownContent(
-            fingerprint: .empty, place: .start, marks: [], carrier: nil, isCutOff: false,
+            fingerprint: .empty, taken: .start, marks: [], carrier: nil, isCutOff: false,
             origin: FileName("x.log"),
             isOfOtherName: false)
         let inquiry = Inquiry(
@@ -43,7 +43,7 @@ struct KnownContentTests {
         func content(upTo place: Int64, marks: [Int64], isCutOff: Bool) -> KnownContent {
             KnownContent(
                 fingerprint: Fingerprint(length: head.count, hash: head.withUnsafeBytes { ByteHash.of($0) }),
-                place: Mark(offset: place, hash: UInt64(place)),
+                taken: Mark(offset: place, hash: UInt64(place)),
                 marks: marks.map { Mark(offset: $0, hash: UInt64($0)) },
                 carrier: nil, isCutOff: isCutOff, origin: FileName("x.log"), isOfOtherName: false)
         }

@@ -47,7 +47,7 @@ struct ObjectSplitterTests {
         }
         result.isWhole = splitter.isComplete
         if result.isWhole { note(splitter.finish()) }
-        result.rest = splitter.place.offset
+        result.rest = splitter.resumption.offset
         return result
     }
 
@@ -254,8 +254,8 @@ struct ObjectSplitterTests {
                 var used = 0
                 while first.next(block, used: &used) != .more { found += 1 }
             }
-            var second = ObjectSplitter(longest: 1000, from: first.place)
-            text[Int(first.place.offset)...].withUnsafeBytes { block in
+            var second = ObjectSplitter(longest: 1000, from: first.resumption)
+            text[Int(first.resumption.offset)...].withUnsafeBytes { block in
                 var used = 0
                 while second.next(block, used: &used) != .more { found += 1 }
             }
@@ -267,7 +267,7 @@ struct ObjectSplitterTests {
     @Test("positions stored by earlier versions are continued", arguments: [#",{"b":2}]"#, #"{"b":2}]"#])
     func earlierPlaces(rest: String) {
         let kept = Checkpoint(key: [], path: "", offset: 9, state: [2, 3])
-        var splitter = ObjectSplitter(longest: 100, from: ObjectSplitter.Place(kept) ?? .start)
+        var splitter = ObjectSplitter(longest: 100, from: ObjectSplitter.Resumption(kept) ?? .start)
         var used = 0
         let find = Array(rest.utf8).withUnsafeBytes { splitter.next($0, used: &used) }
         #expect(find == .event && splitter.event == Array("{\"b\":2}\n".utf8))

@@ -119,7 +119,7 @@ struct RememberedFilesTests {
     @Test("a drop file that was read in part and is gone keeps its place over starts, for a day")
     func readInPart() throws {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
-        let place = ObjectSplitter.Place(offset: 700, state: .afterComma)
+        let place = ObjectSplitter.Resumption(offset: 700, state: .afterComma)
         let key = FileID(
             ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1),
             in: Stream(holder: Holder(top: [], owner: nil), stem: FileName("x.json"))
@@ -136,9 +136,9 @@ struct RememberedFilesTests {
             }
             checkpoint = try #require(files.kept[id])
             // Written once: at later starts it is known already.
-            #expect((pass.places[id] == nil) == (start > 0))
-            #expect(ObjectSplitter.Place(checkpoint) == place)
-            #expect(ObjectSplitter.Place.missingSince(checkpoint) == first)
+            #expect((pass.checkpoints[id] == nil) == (start > 0))
+            #expect(ObjectSplitter.Resumption(checkpoint) == place)
+            #expect(ObjectSplitter.Resumption.missingSince(checkpoint) == first)
             #expect(FileTrace(checkpoint.state) == nil)
             now.advance(by: .seconds(3600))
         }

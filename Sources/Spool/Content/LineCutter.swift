@@ -72,12 +72,12 @@ struct LineCutter {
         var end = lines.count
         var count = 0
         while end > 0, lines.count - end < RecordStart.mostBytes, count < RecordStart.mostLines {
-            let place = self.start(ofLineEndingAt: end, in: lines)
-            let before = place > 0 ? self.start(ofLineEndingAt: place, in: lines) : 0
-            let line = UnsafeRawBufferPointer(rebasing: lines[place..<(end - 1)])
-            let previous = UnsafeRawBufferPointer(rebasing: lines[before..<max(place - 1, before)])
-            if start.begins(line, after: previous) { return place }
-            end = place
+            let lineStart = self.start(ofLineEndingAt: end, in: lines)
+            let before = lineStart > 0 ? self.start(ofLineEndingAt: lineStart, in: lines) : 0
+            let line = UnsafeRawBufferPointer(rebasing: lines[lineStart..<(end - 1)])
+            let previous = UnsafeRawBufferPointer(rebasing: lines[before..<max(lineStart - 1, before)])
+            if start.begins(line, after: previous) { return lineStart }
+            end = lineStart
             count += 1
         }
         return end > 0 ? lines.count : 0
@@ -183,9 +183,9 @@ extension LineWrapper {
 
     /// Count of backslashes right before an offset.
     private func slashes(before end: Int, from start: Int, in line: UnsafeRawBufferPointer) -> Int {
-        var place = end
-        while place > start, line[place - 1] == UInt8(ascii: "\\") { place -= 1 }
-        return end - place
+        var position = end
+        while position > start, line[position - 1] == UInt8(ascii: "\\") { position -= 1 }
+        return end - position
     }
 
     /// Most lines of the other stream between two pieces of a record. Beyond it the record counts as ended,

@@ -13,13 +13,13 @@ struct ObjectSplitter {
         case event
         /// An event exceeds the limit; with its length in the file. `event` holds its first bytes.
         case tooLong(Int64)
-        /// The text is not valid JSON from here on, so everything behind `place` is lost; with the text that
+        /// The text is not valid JSON from here on, so all behind `resumption` is lost; with the text that
         /// was expected and its offset.
         case fault(String)
     }
 
     /// A position between two events, at which reading can continue after a restart.
-    struct Place: Equatable {
+    struct Resumption: Equatable {
         /// The syntactic state, which determines what may follow. The numbers are stored in checkpoints.
         enum State: UInt8 {
             /// Only white space was seen.
@@ -44,10 +44,10 @@ struct ObjectSplitter {
         var offset: Int64
         var state: State
 
-        static let start = Place(offset: 0, state: .start)
+        static let start = Resumption(offset: 0, state: .start)
 
         /// A position in an archive of lines.
-        static func lines(_ offset: Int64) -> Place { Place(offset: offset, state: .nextLine) }
+        static func lines(_ offset: Int64) -> Resumption { Resumption(offset: offset, state: .nextLine) }
     }
 
     /// Bytes of an oversized event that are kept for the quarantine.
@@ -62,7 +62,7 @@ struct ObjectSplitter {
     /// Offset of the event in the text.
     private(set) var eventOffset: Int64 = 0
     /// The position behind the last complete event and the comma and white space after it.
-    private(set) var place: Place
+    private(set) var resumption: Resumption
 
     /// Bytes used so far, including those of the open event.
     private(set) var position: Int64
@@ -75,16 +75,16 @@ struct ObjectSplitter {
     /// Bytes of a byte order mark that were seen at the beginning of the text.
     private var marks = 0
 
-    init(longest: Int, from place: Place = .start) {
+    init(longest: Int, from resumption: Resumption = .start) {
         self.longest = longest
-        self.place = place
-        position = place.offset
+        self.resumption = resumption
+        position = resumption.offset
     }
 
     /// Whether the text may end here: it has a value, and every bracket is closed.
     var isComplete: Bool {
         guard fault == nil else { return false }
-        switch place.state {
+        switch resumption.state {
         case .nextLine, .afterValue, .afterArray: return value?.mayEnd ?? true
         case .start: return value?.mayEnd ?? false
         case .inArray, .arrayStart, .afterComma, .afterElement: return false
@@ -92,7 +92,7 @@ struct ObjectSplitter {
     }
 
     /// Whether only white space was seen.
-    var isBlank: Bool { place.state == .start && value == nil && fault == nil }
+    var isBlank: Bool { resumption.state == .start && value == nil && fault == nil }
 
     /// The detail for a text that ends too early.
     var earlyEnd: String {
@@ -152,16 +152,16 @@ struct ObjectSplitter {
     /// Handles a byte between two events. False if an event begins with the byte.
     private mutating func between(_ byte: UInt8) -> Bool {
         if JSONGrammar.isSpace(byte) {
-            if place.state == .afterValue, byte == 0x0A || byte == 0x0D {
-                place.state = .nextLine
+            if resumption.state == .afterValue, byte == 0x0A || byte == 0x0D {
+                resumption.state = .nextLine
             }
-            if place.state != .start {
-                place.offset = position + 1
+            if resumption.state != .start {
+                resumption.offset = position + 1
             }
             return true
         }
         // A byte order mark is skipped, which RFC 8259, section 8.1, allows.
-        if place.state == .start, position == Int64(marks), marks < 3,
+        if resumption.state == .start, position == Int64(marks), marks < 3,
             byte == ObjectSplitter.byteOrderMark[marks]
         {
             marks += 1
@@ -171,13 +171,13 @@ struct ObjectSplitter {
             _ = fail("expected a value")
             return true
         }
-        let old = place.state
+        let old = resumption.state
         switch (byte, old) {
-        case (UInt8(ascii: "["), .start): place.state = .arrayStart
+        case (UInt8(ascii: "["), .start): resumption.state = .arrayStart
         case (UInt8(ascii: "]"), .arrayStart), (UInt8(ascii: "]"), .afterElement),
             (UInt8(ascii: "]"), .inArray):
-            place.state = .afterArray
-        case (UInt8(ascii: ","), .afterElement), (UInt8(ascii: ","), .inArray): place.state = .afterComma
+            resumption.state = .afterArray
+        case (UInt8(ascii: ","), .afterElement), (UInt8(ascii: ","), .inArray): resumption.state = .afterComma
         case (_, .start), (_, .arrayStart), (_, .afterComma), (_, .inArray):
             return begin(byte, old == .arrayStart ? "expected a value or ]" : "expected a value")
         case (UInt8(ascii: "{"), .nextLine): return begin(byte, "expected an object")
@@ -186,7 +186,7 @@ struct ObjectSplitter {
         case (_, .afterValue), (_, .afterArray): _ = fail("expected the end of the text")
         }
         if fault == nil {
-            place.offset = position + 1
+            resumption.offset = position + 1
         }
         return true
     }
@@ -232,8 +232,8 @@ struct ObjectSplitter {
     /// Ends the event that is being read.
     private mutating func end() -> Find {
         value = nil
-        let isAtTop = place.state == .start || place.state == .nextLine
-        place = Place(offset: position, state: isAtTop ? .afterValue : .afterElement)
+        let isAtTop = resumption.state == .start || resumption.state == .nextLine
+        resumption = Resumption(offset: position, state: isAtTop ? .afterValue : .afterElement)
         if length > longest { return .tooLong(position - eventOffset) }
         event.append(0x0A)
         return .event

@@ -47,7 +47,7 @@ struct DropReader {
 
     let format: DropFormat
     /// The position between two events before which everything was taken.
-    private(set) var taken: ObjectSplitter.Place
+    private(set) var taken: ObjectSplitter.Resumption
     /// Whether the file ended too early before.
     private(set) var isSecondTry = false
     /// The decompressor of an archive, with its output; created by the reader, because that may fail.
@@ -63,10 +63,10 @@ struct DropReader {
     /// - Parameters:
     ///   - longest: the longest event or line in bytes, its LF not counted.
     ///   - place: the position before which everything was taken.
-    init(_ format: DropFormat, longest: Int, from place: ObjectSplitter.Place) {
+    init(_ format: DropFormat, longest: Int, from position: ObjectSplitter.Resumption) {
         self.format = format
-        taken = place
-        splitter = ObjectSplitter(longest: longest, from: place)
+        taken = position
+        splitter = ObjectSplitter(longest: longest, from: position)
     }
 
     /// Bytes of the file that were read; for an archive, compressed bytes.
@@ -106,7 +106,7 @@ struct DropReader {
         let isTaken = splitter.event.withUnsafeBytes { offer($0, offset) == $0.count }
         guard isTaken else { return false }
         isEventWaiting = false
-        taken = splitter.place
+        taken = splitter.resumption
         return true
     }
 
@@ -146,11 +146,11 @@ struct DropReader {
             isEventWaiting = true
             return .hand
         case .tooLong(let length):
-            taken = splitter.place
+            taken = splitter.resumption
             return .tooLong(
                 Excerpt(what: "event", length: length, offset: splitter.eventOffset, content: splitter.event))
         case .fault(let detail):
-            taken = splitter.place
+            taken = splitter.resumption
             return .fault(.notJSON, detail)
         }
     }

@@ -28,13 +28,14 @@ final class DropReading {
     var descriptor: Descriptor?
     var content: DropReader
     /// The position in the last checkpoint; nil if there was no checkpoint.
-    private(set) var checkpointed: ObjectSplitter.Place?
+    private(set) var checkpointed: ObjectSplitter.Resumption?
 
     /// - Parameter place: the position of a checkpoint, or behind the part of the content that was read from
     ///   another file; nil for the beginning.
     init(
         _ file: ClaimedFile, source: SpoolSource, share: String, format: DropFormat, isKept: Bool,
-        status: FileStatus, descriptor: consuming Descriptor?, longest: Int, from place: ObjectSplitter.Place?
+        status: FileStatus, descriptor: consuming Descriptor?, longest: Int,
+        from position: ObjectSplitter.Resumption?
     ) {
         self.file = file
         self.source = source
@@ -42,8 +43,8 @@ final class DropReading {
         self.isKept = isKept
         self.status = status
         self.descriptor = consume descriptor
-        content = DropReader(format, longest: longest, from: place ?? .start)
-        checkpointed = place
+        content = DropReader(format, longest: longest, from: position ?? .start)
+        checkpointed = position
     }
 
     var id: FileID { file.id }
@@ -64,7 +65,7 @@ final class DropReading {
         checkpointed.map {
             let made = Checkpoint(
                 key: id.bytes, path: file.path.text, offset: $0.offset, state: $0.encoded())
-            assert(ObjectSplitter.Place(made) == $0, "a checkpoint cannot be read back")
+            assert(ObjectSplitter.Resumption(made) == $0, "a checkpoint cannot be read back")
             return made
         }
     }
@@ -79,7 +80,7 @@ final class DropReading {
     }
 }
 
-extension ObjectSplitter.Place {
+extension ObjectSplitter.Resumption {
     /// First byte of the state; distinguishes it from a `FileTrace`, which begins with 1.
     private static let version: UInt8 = 2
     /// First byte of a state that includes the time since when the file is missed.

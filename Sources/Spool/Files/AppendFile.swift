@@ -10,7 +10,7 @@ internal import EventLoops
 @dynamicMemberLookup
 final class AppendFile {
     let id: FileID
-    private var place: Place
+    private var location: Location
     private var progress: Progress
     /// The fields of `Activity`; nil while the file is at rest.
     private var kept: Kept?
@@ -30,7 +30,7 @@ final class AppendFile {
     var isCopy = false
 
     /// Where the file is, under which name, and whose it is.
-    struct Place {
+    struct Location {
         var directory: SpoolDirectory
         /// The name under which the file was last seen.
         var name: FileName
@@ -101,20 +101,20 @@ final class AppendFile {
         now: BootInstant
     ) {
         self.id = id
-        place = Place(directory: directory, name: name, origin: name.claimed ?? name, owner: owner)
+        location = Location(directory: directory, name: name, origin: name.claimed ?? name, owner: owner)
         progress = Progress()
         look = Look(size: size)
         kept = Kept(Activity(lastChange: now))
     }
 
-    var path: FileName { place.directory.path(of: place.name.claimed ?? place.name) }
+    var path: FileName { location.directory.path(of: location.name.claimed ?? location.name) }
 
     /// File length at the last stat, including trailing zeros.
     var length: Int64 { look.size + (self.padding?.length ?? 0) }
 
-    var hasName: Bool { place.naming != .none }
+    var hasName: Bool { location.naming != .none }
     /// Whether the file no longer has the name that it was written under.
-    var isRotated: Bool { place.naming != .written }
+    var isRotated: Bool { location.naming != .written }
     var isSealed: Bool { look.end == .sealed }
     var isSuspect: Bool { stage == .suspect }
 
@@ -152,17 +152,17 @@ final class AppendFile {
     /// filled.
     var isUnsealed: Bool { !isSealed && (hasUnread || self.padding != nil) }
 
-    var holder: Holder { place.directory.holder(place.owner) }
+    var holder: Holder { location.directory.holder(location.owner) }
 
-    var streams: [Stream] { Stream.of(holder, place.origin, place.name) }
+    var streams: [Stream] { Stream.of(holder, location.origin, location.name) }
 
     /// The trace that is stored: with the owner if users share the directory, and with the original name if
     /// the path does not show it.
     var keptTrace: FileTrace {
         var kept = progress.trace
-        kept.owner = place.directory.isShared ? place.owner : nil
-        let stem = place.origin.stem
-        kept.origin = stem == (place.name.claimed ?? place.name).stem ? nil : stem
+        kept.owner = location.directory.isShared ? location.owner : nil
+        let stem = location.origin.stem
+        kept.origin = stem == (location.name.claimed ?? location.name).stem ? nil : stem
         return kept
     }
 
@@ -272,9 +272,9 @@ extension AppendFile {
     // MARK: The fields of the values above
 
     @inline(__always)
-    subscript<Value>(dynamicMember field: WritableKeyPath<Place, Value>) -> Value {
-        get { place[keyPath: field] }
-        _modify { yield &place[keyPath: field] }
+    subscript<Value>(dynamicMember field: WritableKeyPath<Location, Value>) -> Value {
+        get { location[keyPath: field] }
+        _modify { yield &location[keyPath: field] }
     }
 
     @inline(__always)

@@ -82,15 +82,15 @@ public final class BackfillFile {
     /// - Returns: true if reading continues there; false if it begins at the beginning, because the file has
     ///   other content now.
     /// - Throws: `SpoolError` with code `cannotRead`.
-    public func begin(at place: String?) throws(SpoolError) -> Bool {
-        guard let place else { return true }
-        let numbers = place.split(separator: ":", omittingEmptySubsequences: false).map {
+    public func begin(at text: String?) throws(SpoolError) -> Bool {
+        guard let text else { return true }
+        let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map {
             UInt64($0, radix: 16)
         }
         guard numbers.count == 5, let version = numbers[0],
             let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
             let flags = numbers[2],
-            let state = UInt8(exactly: flags & ~4).flatMap(ObjectSplitter.Place.State.init),
+            let state = UInt8(exactly: flags & ~4).flatMap(ObjectSplitter.Resumption.State.init),
             let length = numbers[3].flatMap({ Int64(exactly: $0) }), let sum = numbers[4]
         else { return false }
         do throws(SystemError) {
@@ -115,16 +115,17 @@ public final class BackfillFile {
         } catch {
             throw SpoolError(.cannotRead, "\(path) cannot be read", cause: error)
         }
-        splitter = ObjectSplitter(longest: longest, from: ObjectSplitter.Place(offset: offset, state: state))
+        splitter = ObjectSplitter(
+            longest: longest, from: ObjectSplitter.Resumption(offset: offset, state: state))
         return true
     }
 
     /// The text form of a position: version, offset, state, and length and CRC-32C of all bytes that were
     /// read so far, in hexadecimal. More bytes may have been read than those before the position.
-    private func positionText(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
-        let flags = place.state.rawValue | (isFinished ? 4 : 0)
+    private func positionText(_ position: ObjectSplitter.Resumption, isFinished: Bool = false) -> String {
+        let flags = position.state.rawValue | (isFinished ? 4 : 0)
         let numbers = [
-            2, UInt64(place.offset), UInt64(flags), UInt64(packed.position), UInt64(packed.sum ?? 0),
+            2, UInt64(position.offset), UInt64(flags), UInt64(packed.position), UInt64(packed.sum ?? 0),
         ]
         return numbers.map { String($0, radix: 16) }.joined(separator: ":")
     }
@@ -201,7 +202,7 @@ public final class BackfillFile {
     /// Reads the next pieces of a JSON text: events up to the limit are joined in one piece, and a problem
     /// follows as a piece of its own.
     private func readObjects(_ limit: Int) throws(SystemError) {
-        var (bytes, start, last) = ([UInt8](), Int64(0), splitter.place)
+        var (bytes, start, last) = ([UInt8](), Int64(0), splitter.resumption)
         func end(with piece: FilePiece?) {
             if !bytes.isEmpty {
                 waiting.append(FilePiece(bytes: bytes, offset: start, end: positionText(last)))
@@ -218,13 +219,13 @@ public final class BackfillFile {
                     return end(
                         with: FilePiece(
                             bytes: splitter.event, offset: splitter.eventOffset,
-                            end: positionText(splitter.place)))
+                            end: positionText(splitter.resumption)))
                 }
                 if bytes.isEmpty {
                     start = splitter.eventOffset
                 }
                 bytes += splitter.event
-                last = splitter.place
+                last = splitter.resumption
             case .tooLong(let length): return end(with: excerpt(of: tooLong(length)))
             case .fault(let detail):
                 isFinished = true
@@ -260,7 +261,7 @@ public final class BackfillFile {
         let count = min(ObjectSplitter.excerpt, Int(problem.length))
         return FilePiece(
             bytes: Array(splitter.event.prefix(count)), offset: splitter.eventOffset, problem: problem,
-            end: positionText(splitter.place))
+            end: positionText(splitter.resumption))
     }
 
     /// The rest of the text from its first error, including the value that contains the error.
@@ -273,7 +274,7 @@ public final class BackfillFile {
             try packed.fill(from: descriptor.raw)
             packed.consume(packed.lines.count)
         }
-        let start = splitter.place
+        let start = splitter.resumption
         return FilePiece(
             bytes: content, offset: start.offset,
             problem: FilePiece.Problem(
@@ -284,11 +285,11 @@ public final class BackfillFile {
     /// A piece for a text that ends too early.
     private func endProblem() -> FilePiece {
         let (reason, detail) = packed.end?.problem ?? (.cutShort, splitter.earlyEnd)
-        let offset = splitter.place.offset
+        let offset = splitter.resumption.offset
         return FilePiece(
             bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [],
             offset: offset,
             problem: FilePiece.Problem(reason: reason, detail: detail, length: splitter.position - offset),
-            end: positionText(splitter.place, isFinished: true))
+            end: positionText(splitter.resumption, isFinished: true))
     }
 }

@@ -47,9 +47,9 @@ struct FileID: Hashable {
 
     /// The key of a content that a file had before it was truncated. It identifies no file, but is stored
     /// among the keys of files. The stream is part of it, because other streams may have the same content.
-    init(ofContent fingerprint: Fingerprint, upTo place: Mark, in stream: Stream) {
+    init(ofContent fingerprint: Fingerprint, upTo end: Mark, in stream: Stream) {
         self.init(
-            bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: place.hash)
+            bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: end.hash)
                 + stream.bytes)
     }
 

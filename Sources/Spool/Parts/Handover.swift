@@ -31,7 +31,7 @@ struct Handover {
         /// Most drop files in a commit: their records are written and the files removed in one piece of work.
         static let files = 512
         /// Most positions of files in a commit.
-        static let places = 2_048
+        static let checkpoints = 2_048
         /// Longest time that lines wait while reading continues and finds no more lines.
         static let wait = Duration.milliseconds(100)
     }
@@ -133,7 +133,7 @@ struct Handover {
     /// Whether the next thing to do is a commit.
     var isDue: Bool {
         isWanted || pass.bytes >= limits.bytes || pass.done.count >= Limits.files
-            || pass.placeCount >= Limits.places
+            || pass.checkpointCount >= Limits.checkpoints
     }
 
     /// What follows a slice of work.

@@ -10,7 +10,7 @@ struct Pass {
     private(set) var files: [AppendFile] = []
     /// Checkpoints of drop files, of files that stay, and of files that are gone but may come back or be
     /// copied.
-    private(set) var places: [FileID: Checkpoint] = [:]
+    private(set) var checkpoints: [FileID: Checkpoint] = [:]
     /// Files whose checkpoints are to be deleted.
     private(set) var forgotten: Set<FileID> = []
     /// Drop files that were read to the end; each gets a done record and is removed after the commit.
@@ -37,32 +37,33 @@ struct Pass {
 
     /// Writes a checkpoint with the commit.
     mutating func keep(_ checkpoint: Checkpoint, of id: FileID) {
-        places[id] = checkpoint
+        checkpoints[id] = checkpoint
         forgotten.remove(id)
     }
 
     /// Deletes the checkpoint of a file with the commit.
     mutating func forget(_ id: FileID) {
-        places[id] = nil
+        checkpoints[id] = nil
         forgotten.insert(id)
     }
 
     /// Drops what was said about a file before in this pass, because its checkpoint is made from its current
     /// position.
     mutating func supersede(_ id: FileID) {
-        places[id] = nil
+        checkpoints[id] = nil
         forgotten.remove(id)
     }
 
     /// Count of checkpoints that the commit writes or deletes.
-    var placeCount: Int { files.count + places.count + forgotten.count }
+    var checkpointCount: Int { files.count + checkpoints.count + forgotten.count }
 
     /// Whether no checkpoint is written and deleted in one commit. The order of the two decides, and only the
     /// last call about a file may count.
-    var isConsistent: Bool { places.keys.allSatisfy { !forgotten.contains($0) } }
+    var isConsistent: Bool { checkpoints.keys.allSatisfy { !forgotten.contains($0) } }
 
     var isEmpty: Bool {
-        bytes == 0 && !hasQuarantine && files.isEmpty && places.isEmpty && forgotten.isEmpty && done.isEmpty
+        bytes == 0 && !hasQuarantine && files.isEmpty && checkpoints.isEmpty && forgotten.isEmpty
+            && done.isEmpty
             && unlinked.isEmpty
     }
 }

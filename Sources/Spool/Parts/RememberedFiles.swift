@@ -209,7 +209,7 @@ struct RememberedFiles {
 
     /// The time since when a file is gone, in milliseconds since 1970; nil if it is not known to be gone.
     private static func missingSince(_ checkpoint: Checkpoint, _ trace: FileTrace?) -> Int64? {
-        trace.map { $0.missingSince } ?? ObjectSplitter.Place.missingSince(checkpoint)
+        trace.map { $0.missingSince } ?? ObjectSplitter.Resumption.missingSince(checkpoint)
     }
 
     /// Remembers a file that is gone.
@@ -235,8 +235,8 @@ struct RememberedFiles {
             trace.unreadEnd = nil
             trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
             checkpoint.state = trace.encoded
-        } else if let place = ObjectSplitter.Place(checkpoint) {
-            checkpoint.state = place.encoded(missingSince: since)
+        } else if let position = ObjectSplitter.Resumption(checkpoint) {
+            checkpoint.state = position.encoded(missingSince: since)
         }
         let id = FileID(bytes: checkpoint.key)
         // At a start most checkpoints are unchanged; writing them all again would make a huge commit.

@@ -385,12 +385,12 @@ public actor SpoolReader: LoopActor {
     /// (`Handover.isClosing`).
     func beginCommit() {
         var closed = outlet.beginCommit(schedule.now)
-        if let reading = drops.reading, let place = reading.nextCheckpoint() {
-            closed.keep(place, of: reading.id)
+        if let reading = drops.reading, let checkpoint = reading.nextCheckpoint() {
+            closed.keep(checkpoint, of: reading.id)
         }
         var progress = SpoolProgress()
         let content = lives.streams.close(&closed)
-        progress.checkpoints = content.checkpoints + closed.places.values
+        progress.checkpoints = content.checkpoints + closed.checkpoints.values
         for index in progress.checkpoints.indices {
             if context.options.place != nil {
                 progress.checkpoints[index].path = context.options.shown(

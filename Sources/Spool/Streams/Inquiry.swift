@@ -5,7 +5,7 @@ internal import Model
 struct KnownContent {
     var fingerprint: Fingerprint
     /// The position before which all bytes were taken.
-    var place: Mark
+    var taken: Mark
     /// Marks at earlier positions, ascending.
     var marks: [Mark]
     /// The file that has this content and in which it is read on; nil if it is gone or was rewritten.
@@ -24,17 +24,17 @@ struct KnownContent {
     /// file that rotation has copied would have been emptied or renamed.
     var isNoProof: Bool {
         guard isOfOtherName, let carrier else { return false }
-        return !carrier.isRotated && place.offset < Int64(Fingerprint.longest)
+        return !carrier.isRotated && taken.offset < Int64(Fingerprint.longest)
     }
 }
 
 /// The marks that were found at some offsets of a file, or of the unpacked content of an archive.
 struct Sight {
-    private var places: [Int64: (mark: Mark, endsLine: Bool)] = [:]
+    private var marks: [Int64: (mark: Mark, endsLine: Bool)] = [:]
     /// The end of the content, if it was reached.
     var end: Mark?
 
-    mutating func saw(_ mark: Mark, endsLine: Bool) { places[mark.offset] = (mark, endsLine) }
+    mutating func saw(_ mark: Mark, endsLine: Bool) { marks[mark.offset] = (mark, endsLine) }
 
     /// Whether a line ends between some bytes and the one behind them, in UTF-8 or UTF-16.
     static func endsLine(_ before: ArraySlice<UInt8>, _ next: UInt8?) -> Bool {
@@ -42,11 +42,11 @@ struct Sight {
     }
 
     /// Whether the bytes right before a mark are the same as those that were read.
-    func holds(_ mark: Mark) -> Bool { places[mark.offset]?.mark.ends(like: mark) == true }
+    func holds(_ mark: Mark) -> Bool { marks[mark.offset]?.mark.ends(like: mark) == true }
 
     /// Whether a line or the file ends at the offset. Otherwise the taken part may be an incomplete line such
     /// as `{"`, with which many files begin.
-    func endsLine(at offset: Int64) -> Bool { places[offset]?.endsLine == true }
+    func endsLine(at offset: Int64) -> Bool { marks[offset]?.endsLine == true }
 }
 
 /// The question which content a file holds: a content that was read (and where reading continues), or a new
@@ -74,7 +74,7 @@ struct Inquiry {
         case beginning(of: AppendFile)
         /// The marks at these offsets of the subject, and the end of its content if that is before the last
         /// of them.
-        case places([Int64])
+        case offsets([Int64])
         /// The checksums of all bytes of the changed file before these offsets.
         case sums(of: AppendFile, upTo: [Int64])
         /// Whether a file was read to its end and still holds what was read.
@@ -132,7 +132,7 @@ struct Inquiry {
         self.twins = twins
         // A copy that is shorter than the content may still be growing: a busy machine or disk can pause the
         // copying for seconds.
-        let isShort = contents.contains { $0.place.offset > size ?? .max }
+        let isShort = contents.contains { $0.taken.offset > size ?? .max }
         let isEarly = rest == .moving && (mayGrow || !contents.isEmpty) || rest == .quiet && isShort
         if !isChanged, isEarly {
             answer = .later(first: nil)
@@ -146,31 +146,31 @@ struct Inquiry {
         if let twin = twins.last { return .beginning(of: twin) }
         if let answer { return .answer(answer) }
         guard let sight else {
-            let places = Set(contents.flatMap { self.places(of: $0) })
-            return places.isEmpty ? .answer(.new) : .places(places.sorted())
+            let offsets = Set(contents.flatMap { self.offsets(of: $0) })
+            return offsets.isEmpty ? .answer(.new) : .offsets(offsets.sorted())
         }
         return isChanged ? judgeChanged(sight) : judge(sight)
     }
 
     /// The offsets at which marks of a content are compared. For a copy that is shorter than the content, its
     /// last mark within the copy and the end of the copy.
-    private func places(of content: KnownContent) -> [Int64] {
+    private func offsets(of content: KnownContent) -> [Int64] {
         let marks = content.marks.map(\.offset).filter { $0 > 0 }
-        guard let size else { return marks + [content.place.offset] }
+        guard let size else { return marks + [content.taken.offset] }
         if isChanged {
-            return (marks + [content.place.offset]).filter { $0 > 0 && $0 <= size }
+            return (marks + [content.taken.offset]).filter { $0 > 0 && $0 <= size }
         }
-        guard content.place.offset > size else { return [content.place.offset] }
+        guard content.taken.offset > size else { return [content.taken.offset] }
         return marks.last { $0 <= size }.map { [$0, size] } ?? []
     }
 
     /// Judges a copy or an archive. Of several matching contents the one with the most proven bytes is
     /// chosen: what a file held before a truncation may be the beginning of what it held next.
     private func judge(_ sight: Sight) -> Step {
-        var best = (proven: Int64(0), place: Mark.start, content: KnownContent?.none)
+        var best = (proven: Int64(0), mark: Mark.start, content: KnownContent?.none)
         for content in contents {
-            var (place, proven) = (content.place, content.place.offset)
-            if let end = sight.end, content.place.offset > end.offset {
+            var (mark, proven) = (content.taken, content.taken.offset)
+            if let end = sight.end, content.taken.offset > end.offset {
                 // The copy was made before all of the content was written. An equal beginning alone proves
                 // nothing, because many files begin alike; a mark must match.
                 guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof)
@@ -182,9 +182,9 @@ struct Inquiry {
                 // Only a file that was truncated or rewritten has been copied. A file with the same beginning
                 // as a renamed or deleted one is another start of the program, of which only the proven part
                 // was read.
-                (place, proven) = (content.isCutOff ? end : proof, proof.offset)
+                (mark, proven) = (content.isCutOff ? end : proof, proof.offset)
             } else {
-                guard sight.holds(place), sight.endsLine(at: place.offset) else { continue }
+                guard sight.holds(mark), sight.endsLine(at: mark.offset) else { continue }
                 if let carrier = content.carrier {
                     // The unread part is read in the carrier, or in the copy once the carrier is truncated,
                     // but never in both.
@@ -198,19 +198,19 @@ struct Inquiry {
                 }
             }
             if proven > best.proven {
-                best = (proven, place, content)
+                best = (proven, mark, content)
             }
         }
         guard let content = best.content else { return .answer(.new) }
-        return .answer(.goOn(at: best.place, content.fingerprint, content.origin))
+        return .answer(.goOn(at: best.mark, content.fingerprint, content.origin))
     }
 
     /// Judges a changed file: it continues at the last mark before which every byte is the same. The checksum
     /// is needed because lines may begin and end alike.
     private func judgeChanged(_ sight: Sight) -> Step {
         guard let content = contents.first, let file = content.carrier else { return .answer(.new) }
-        let earlier = content.marks.filter { $0.offset < content.place.offset }
-        let held = (earlier + [content.place]).filter { sight.holds($0) }
+        let earlier = content.marks.filter { $0.offset < content.taken.offset }
+        let held = (earlier + [content.taken]).filter { sight.holds($0) }
         // The file may be restored: bytes that are cut off and put back are not read again.
         guard held.isEmpty || rest != .moving else { return .answer(.later(first: nil)) }
         let provable = held.filter { $0.sum != 0 }

@@ -26,7 +26,7 @@ extension Streams {
         let head = Head(head)
         let known = contents(of: streams, head)
         // bounded: the largest of offsets and sizes that the kernel returned, no sum.
-        file.sharedTo = known.contents.reduce(0) { max($0, $1.place.offset, $1.carrier?.size ?? 0) }
+        file.sharedTo = known.contents.reduce(0) { max($0, $1.taken.offset, $1.carrier?.size ?? 0) }
         return Inquiry(
             aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins,
             contents: known.contents,
@@ -65,7 +65,7 @@ extension Streams {
         let isShort = file.size < file.taken.offset
         let isWaiting = isShort && (file.stage != .cut || now - file.stageSince < settleTime)
         let content = KnownContent(
-            fingerprint: file.trace.fingerprint, place: file.taken, marks: file.trace.marks, carrier: file,
+            fingerprint: file.trace.fingerprint, taken: file.taken, marks: file.trace.marks, carrier: file,
             isCutOff: false, origin: file.origin, isOfOtherName: false)
         return Inquiry(
             aboutChanged: true, head: Head(head), size: file.size,
@@ -84,12 +84,12 @@ extension Streams {
         file.enter(.reading, at: now)
         suspects[file.id] = nil
         defer { note(answer, upTo: file.size, inquiry) }
-        guard case .goOn(let place, _, let origin) = answer else { return nil }
+        guard case .goOn(let mark, _, let origin) = answer else { return nil }
         file.naming = file.hasName ? .rotated : .none
-        file.isCopy = place.offset == file.size
+        file.isCopy = mark.offset == file.size
         change(file) { $0.origin = origin }
-        took(file, upTo: place, inquiry.fingerprint(upTo: place.offset), in: &pass)
-        return place
+        took(file, upTo: mark, inquiry.fingerprint(upTo: mark.offset), in: &pass)
+        return mark
     }
 
     /// A file that was judged while it was empty has got its first bytes. It may be a copy after all, whose
@@ -124,10 +124,10 @@ extension Streams {
         hasWaiting: Bool,
         in pass: inout Pass
     ) -> Mark? {
-        let place: Mark
+        let proven: Mark
         switch answer {
-        case .goOn(let mark, _, _): place = mark
-        case .new: place = .start
+        case .goOn(let mark, _, _): proven = mark
+        case .new: proven = .start
         case .later:
             if file.stage == .reading {
                 file.enter(.cut, at: now)
@@ -136,7 +136,7 @@ extension Streams {
         }
         file.proof = nil
         let old = file.taken
-        guard place.offset < old.offset else {
+        guard proven.offset < old.offset else {
             // The file was restored, or never changed before the read position.
             if file.stage == .cut {
                 file.enter(.reading, at: now)
@@ -154,14 +154,14 @@ extension Streams {
         }
         file.end = .open
         file.scanned = 0
-        file.taken = place
-        file.committed = min(file.committed, place.offset)
+        file.taken = proven
+        file.committed = min(file.committed, proven.offset)
         file.setbacks &+= 1
-        file.trace.marks.removeAll { $0.offset > place.offset }
-        if file.trace.fingerprint.length > Int(place.offset) {
-            file.trace.fingerprint = inquiry.fingerprint(upTo: place.offset)
+        file.trace.marks.removeAll { $0.offset > proven.offset }
+        if file.trace.fingerprint.length > Int(proven.offset) {
+            file.trace.fingerprint = inquiry.fingerprint(upTo: proven.offset)
         }
-        if place.offset == 0, file.hasName, isRotatedName, file.stage == .reading {
+        if proven.offset == 0, file.hasName, isRotatedName, file.stage == .reading {
             // Rotation (copytruncate) has overwritten an older copy. The new content may have been read
             // before, in the file that was copied.
             file.enter(.suspect, at: now)

@@ -43,8 +43,8 @@ extension Streams {
 
     /// Stops a debug build if a position does not go forward (rule 7) or if a suspect is read (rule 4).
     @inline(__always)
-    func assertForward(_ file: AppendFile, _ place: Mark) {
-        assert(place.offset > file.taken.offset, "7: \(file.taken.offset) is followed by \(place.offset)")
+    func assertForward(_ file: AppendFile, _ mark: Mark) {
+        assert(mark.offset > file.taken.offset, "7: \(file.taken.offset) is followed by \(mark.offset)")
         assert(!file.isSuspect, "4: a suspect is read")
     }
 

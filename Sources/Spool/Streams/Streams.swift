@@ -133,10 +133,10 @@ struct Streams {
     /// - Returns: also whether the file, once it has more bytes, may begin with a further content.
     func contents(of streams: [Stream], _ head: Head) -> (contents: [KnownContent], mayGrow: Bool) {
         var contents: [KnownContent] = []
-        func add(_ trace: FileTrace, _ place: Mark, _ carrier: AppendFile?, _ own: [Stream]) {
+        func add(_ trace: FileTrace, _ taken: Mark, _ carrier: AppendFile?, _ own: [Stream]) {
             contents.append(
                 KnownContent(
-                    fingerprint: trace.fingerprint, place: place, marks: trace.marks, carrier: carrier,
+                    fingerprint: trace.fingerprint, taken: taken, marks: trace.marks, carrier: carrier,
                     isCutOff: carrier == nil && trace.inode == 0, origin: own[0].stem,
                     isOfOtherName: !own.contains(streams[0])))
         }
@@ -340,11 +340,11 @@ struct Streams {
     /// - Parameter fingerprint: of the beginning up to the position; nil if the file's fingerprint has its
     ///   full length already.
     mutating func took(
-        _ file: AppendFile, upTo place: Mark, _ fingerprint: Fingerprint?, in pass: inout Pass
+        _ file: AppendFile, upTo mark: Mark, _ fingerprint: Fingerprint?, in pass: inout Pass
     ) {
-        assertForward(file, place)
-        file.taken = place
-        if file.reached != 0, place.offset >= file.reached {
+        assertForward(file, mark)
+        file.taken = mark
+        if file.reached != 0, mark.offset >= file.reached {
             file.reached = 0
         }
         file.scanned = 0

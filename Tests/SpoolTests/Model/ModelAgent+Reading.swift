@@ -123,7 +123,7 @@ extension ModelAgent {
                 let isHidden = open[file] == nil && !file.mayHaveChanged(near: directory)
                 inquiry.saw(
                     beginning: isHidden ? [] : Array(reach(file)?.bytes.prefix(Fingerprint.longest) ?? []))
-            case .places(let places): inquiry.saw(sight(of: named, places, isPacked: isPacked))
+            case .offsets(let offsets): inquiry.saw(sight(of: named, offsets, isPacked: isPacked))
             case .sums(_, let places):
                 let sums = places.map {
                     (place: $0, sum: named.bytes[..<Int($0)].withUnsafeBytes { crc32c($0) })

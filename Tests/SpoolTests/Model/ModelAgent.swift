@@ -256,7 +256,8 @@ final class ModelAgent {
         let (checkpoints, covered) = streams.close(&closed)
         commits.append(
             Commit(
-                checkpoints: checkpoints + closed.places.values, forgotten: closed.forgotten.map(\.bytes),
+                checkpoints: checkpoints + closed.checkpoints.values,
+                forgotten: closed.forgotten.map(\.bytes),
                 covered: covered,
                 lines: lines, archives: removable))
         lines = []

@@ -114,7 +114,7 @@ final class AppendReader {
                 descriptor = again
                 file.see(length: try FileStatus(of: again).size)
             }
-            guard try judge.findPlace(in: file, descriptor) else {
+            guard try judge.findPosition(in: file, descriptor) else {
                 guard file.proof == nil else { return true }
                 schedule.plan(after: context.options.settleTime, .read(file.id))
                 return false
@@ -140,7 +140,7 @@ final class AppendReader {
             file.see(length: min(file.size, file.taken.offset - Int64(before) + Int64(count)))
             try opener.openAgain(file)
             guard let descriptor = file.descriptor?.raw else { return true }
-            return try judge.findPlace(in: file, descriptor, isRewritten: true) || file.proof != nil
+            return try judge.findPosition(in: file, descriptor, isRewritten: true) || file.proof != nil
         }
         if file.reached > 0 {
             // The file was truncated before, and may have grown again. Unread bytes that were cut are looked
@@ -269,8 +269,8 @@ final class AppendReader {
             let cut = lives.appendFiles.blocks.cut(
                 block.text, content: content, zeros: zeros, isEnd: isEnd,
                 BlockReader.Ending(isSealed: file.isSealed, isSilent: isSilent))
-            let place = range.lowerBound + block.used
-            guard try take(cut.piece, of: file, block, in: buffer, at: place, descriptor) else {
+            let offset = range.lowerBound + block.used
+            guard try take(cut.piece, of: file, block, in: buffer, at: offset, descriptor) else {
                 return true
             }
             guard cut.goesOn else { return cut.mayHaveMore }
@@ -424,7 +424,7 @@ final class AppendReader {
     ) throws(SystemError) {
         guard try judge.mark(at: file.taken.offset, descriptor).ends(like: file.taken) else {
             // The file was rewritten while the end of the line was searched, so the bytes are of other lines.
-            _ = try judge.findPlace(in: file, descriptor, isRewritten: true)
+            _ = try judge.findPosition(in: file, descriptor, isRewritten: true)
             return
         }
         var head = try FileSystem.bytes(of: descriptor, at: file.taken.offset, count: ObjectSplitter.excerpt)
@@ -451,16 +451,16 @@ final class AppendReader {
     ///
     /// - Parameter head: the file's first bytes up to the position; nil if they must be read.
     func took(
-        _ file: AppendFile, upTo place: Mark, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
+        _ file: AppendFile, upTo mark: Mark, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
     ) throws(SystemError) {
-        let length = Int(min(place.offset, Int64(Fingerprint.longest)))
+        let length = Int(min(mark.offset, Int64(Fingerprint.longest)))
         var fingerprint: Fingerprint?
         if file.trace.fingerprint.length < length {
             let read = head == nil ? try FileSystem.bytes(of: descriptor, at: 0, count: length) : []
             let bytes = head.map { Array($0.prefix(length)) } ?? read
             fingerprint = Fingerprint(length: length, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
         }
-        lives.streams.took(file, upTo: place, fingerprint, in: &outlet.pass)
+        lives.streams.took(file, upTo: mark, fingerprint, in: &outlet.pass)
     }
 
     func source(of file: AppendFile) -> SpoolSource {

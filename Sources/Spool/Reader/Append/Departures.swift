@@ -282,7 +282,7 @@ final class Departures {
                 // accessed it may be there.
                 guard reports.complaints.isEmpty else { continue }
                 // The other version's says nothing that it could be known by.
-                guard ObjectSplitter.Place(checkpoint) != nil else {
+                guard ObjectSplitter.Resumption(checkpoint) != nil else {
                     lives.streams.remembered.remove(id)
                     outlet.pass.forget(id)
                     continue

@@ -54,13 +54,13 @@ final class Judge {
             of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
         guard var inquiry = lives.streams.inquiry(aboutCopy: file, head: head) else { return false }
         lives.tellCutOffs()
-        let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
-            try sight(at: places, of: descriptor, size: size)
+        let answer = try answer(&inquiry, near: file.directory) { offsets throws(SystemError) in
+            try sight(at: offsets, of: descriptor, size: size)
         }
         if case .later = answer { return false }
-        if let place = lives.streams.judged(file, answer, inquiry, in: &outlet.pass) {
+        if let mark = lives.streams.judged(file, answer, inquiry, in: &outlet.pass) {
             context.log.info(
-                "copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
+                "copy of a file that was read", ["path": file.path.text, "goes_on_at": mark.offset])
         }
         return true
     }
@@ -75,8 +75,8 @@ final class Judge {
         try packed?.fill(from: descriptor, atMost: Judge.farthestBeginning)
         let head = packed.map { Array($0.unpacked.prefix(Fingerprint.longest)) } ?? []
         var inquiry = lives.streams.inquiry(aboutArchiveIn: directory, of: wanted, head: head)
-        let answer = try answer(&inquiry, near: directory) { places throws(SystemError) in
-            try packed?.sight(at: places, from: descriptor) ?? Sight()
+        let answer = try answer(&inquiry, near: directory) { offsets throws(SystemError) in
+            try packed?.sight(at: offsets, from: descriptor) ?? Sight()
         }
         lives.streams.note(answer, upTo: .max, inquiry)
         return answer
@@ -84,7 +84,7 @@ final class Judge {
 
     /// Finds the position at which reading of a truncated or rewritten file continues. False if the file is
     /// given time to be restored, or if checksums take more turns (`AppendFile.proof`).
-    func findPlace(
+    func findPosition(
         in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
     ) throws(SystemError) -> Bool {
         file.scanned = 0
@@ -94,8 +94,8 @@ final class Judge {
         guard size < old || isRewritten || file.stage == .cut else { return true }
         let head = try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
         var inquiry = lives.streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
-        let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
-            try sight(at: places, of: descriptor, size: size)
+        let answer = try answer(&inquiry, near: file.directory) { offsets throws(SystemError) in
+            try sight(at: offsets, of: descriptor, size: size)
         }
         let hasWaiting = !drops.areAllRead
         guard
@@ -108,11 +108,11 @@ final class Judge {
         guard file.taken.offset < old else { return true }
         lives.appendFiles.wasSetBack()
         lives.tellCutOffs()
-        let place = file.taken.offset
+        let offset = file.taken.offset
         let fields: KeyValuePairs<String, any CustomStringConvertible> = [
-            "path": file.path.text, "read_to": old, "goes_on_at": place,
+            "path": file.path.text, "read_to": old, "goes_on_at": offset,
         ]
-        if place == 0, size > 0, !isProvable {
+        if offset == 0, size > 0, !isProvable {
             context.log.warning(
                 "file was truncated or rewritten: all is read, because what was read before is not known",
                 fields)
@@ -130,9 +130,9 @@ final class Judge {
         while true {
             switch inquiry.next {
             case .beginning(let file): inquiry.saw(beginning: beginning(of: file, near: directory))
-            case .places(let places): inquiry.saw(try look(places))
-            case .sums(let file, let places):
-                guard let sums = try sums(of: file, upTo: places) else { return .later(first: nil) }
+            case .offsets(let offsets): inquiry.saw(try look(offsets))
+            case .sums(let file, let offsets):
+                guard let sums = try sums(of: file, upTo: offsets) else { return .later(first: nil) }
                 inquiry.saw(sums: sums)
             case .end(let file): inquiry.saw(file, isReadToItsEnd: try isReadToItsEnd(file))
             case .answer(let answer):
@@ -181,15 +181,15 @@ final class Judge {
     }
 
     /// The marks at some offsets of a file.
-    private func sight(at places: [Int64], of descriptor: Int32, size: Int64) throws(SystemError) -> Sight {
+    private func sight(at offsets: [Int64], of descriptor: Int32, size: Int64) throws(SystemError) -> Sight {
         var sight = Sight()
-        for place in places {
-            let mark = try mark(at: place, descriptor)
-            let begin = max(0, place - 2)
-            let before = try FileSystem.bytes(of: descriptor, at: begin, count: Int(place - begin) + 1)
+        for offset in offsets {
+            let mark = try mark(at: offset, descriptor)
+            let begin = max(0, offset - 2)
+            let before = try FileSystem.bytes(of: descriptor, at: begin, count: Int(offset - begin) + 1)
             let endsLine = Sight.endsLine(before.dropLast(), before.last)
-            sight.saw(mark, endsLine: place >= size || endsLine)
-            if place >= size {
+            sight.saw(mark, endsLine: offset >= size || endsLine)
+            if offset >= size {
                 sight.end = mark
             }
         }
@@ -198,7 +198,7 @@ final class Judge {
 
     /// The checksums of all bytes of a file before some ascending offsets; nil while more turns are needed,
     /// because each turn reads one block.
-    private func sums(of file: AppendFile, upTo places: [Int64]) throws(SystemError) -> [Int64: UInt32]? {
+    private func sums(of file: AppendFile, upTo offsets: [Int64]) throws(SystemError) -> [Int64: UInt32]? {
         guard let descriptor = file.descriptor?.raw else { return [:] }
         var proof = file.proof ?? AppendFile.Proof(size: file.size)
         // The file was truncated since the last turn, so the computation begins again.
@@ -206,18 +206,18 @@ final class Judge {
             proof = AppendFile.Proof(size: file.size)
         }
         var block = UnsafeMutableRawBufferPointer(rebasing: buffer.take()[...])
-        for place in places where place > proof.reached {
-            let most = Int(min(place - proof.reached, Int64(block.count)))
+        for offset in offsets where offset > proof.reached {
+            let most = Int(min(offset - proof.reached, Int64(block.count)))
             let room = UnsafeMutableRawBufferPointer(rebasing: block[..<most])
             let count = try FileSystem.read(descriptor, into: room, at: proof.reached)
             let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
             proof.sum = crc32c(bytes, from: proof.sum)
             proof.reached += Int64(count)
-            guard proof.reached == place else {
+            guard proof.reached == offset else {
                 file.proof = count == 0 && most > 0 ? nil : proof
                 return nil
             }
-            proof.sums[place] = proof.sum
+            proof.sums[offset] = proof.sum
             block = UnsafeMutableRawBufferPointer(rebasing: block[most...])
         }
         return proof.sums
@@ -263,7 +263,7 @@ final class Judge {
 
 extension PackedLines {
     /// Unpacks up to some ascending offsets, and returns the marks there.
-    func sight(at places: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
+    func sight(at targets: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
         var sight = Sight()
         // The last bytes before the current offset, as many as a mark covers.
         var tail: [UInt8] = []
@@ -271,24 +271,24 @@ extension PackedLines {
             tail = Array((tail + unpacked.prefix(count).suffix(Mark.window)).suffix(Mark.window))
             skip(count)
         }
-        for place in places {
-            while offset + Int64(unpacked.count) <= place, end == nil {
-                pass(Int(min(Int64(unpacked.count), place - offset)))
+        for target in targets {
+            while offset + Int64(unpacked.count) <= target, end == nil {
+                pass(Int(min(Int64(unpacked.count), target - offset)))
                 try fill(from: descriptor)
             }
             let whole = offset + Int64(unpacked.count)
-            guard whole >= place else {
+            guard whole >= target else {
                 if end == .whole {
                     sight.end = Mark(offset: whole, hash: 0)
                 }
                 break
             }
-            pass(Int(place - offset))
-            let mark = Mark(offset: place, hash: 0)
+            pass(Int(target - offset))
+            let mark = Mark(offset: target, hash: 0)
             let endsLine =
                 Sight.endsLine(tail[...], unpacked.first) || unpacked.isEmpty && end == .whole
             let hash = tail.suffix(mark.covered).withUnsafeBytes { ByteHash.of($0) }
-            sight.saw(Mark(offset: place, hash: hash), endsLine: endsLine)
+            sight.saw(Mark(offset: target, hash: hash), endsLine: endsLine)
         }
         return sight
     }

@@ -155,22 +155,22 @@ final class DropFiles {
     /// Lets other files go first, if there are any, because this one may be of any length.
     private func setAside(_ drop: DropReading) {
         if drops.setAside() {
-            keepPlace(of: drop)
+            keepPosition(of: drop)
         }
     }
 
     /// Parks the current file until the sink wants more of it, so that others are read meanwhile.
     private func park(_ drop: DropReading) {
         if drops.park() {
-            keepPlace(of: drop)
+            keepPosition(of: drop)
         }
     }
 
     /// Adds the position of a file that is no longer the current one to the pass that has its events. For the
     /// current file `beginCommit` does this.
-    private func keepPlace(of drop: DropReading) {
-        if let place = drop.nextCheckpoint() {
-            outlet.pass.keep(place, of: drop.id)
+    private func keepPosition(of drop: DropReading) {
+        if let checkpoint = drop.nextCheckpoint() {
+            outlet.pass.keep(checkpoint, of: drop.id)
         }
     }
 
@@ -237,7 +237,7 @@ final class DropFiles {
             guard drops.mayStick(share) else {
                 return awaitOthers(name, in: directory, of: share, seen.owner)
             }
-            let wasBegun = lives.streams.remembered.kept[id].flatMap(ObjectSplitter.Place.init) != nil
+            let wasBegun = lives.streams.remembered.kept[id].flatMap(ObjectSplitter.Resumption.init) != nil
             let isReady = drop.isComplete || wasBegun
             // Not written with `||`: its right side is an autoclosure, in which Swift 6.2 does not allow
             // access to the actor's state.
@@ -255,7 +255,7 @@ final class DropFiles {
                 directory.settling[name] = stamp
                 return schedule.settle(name, in: directory, after: context.options.settleTime)
             }
-            var known: ObjectSplitter.Place?
+            var known: ObjectSplitter.Resumption?
             if let before = lives.streams.remembered.readArchive(id), seen.size >= before.content.mark.offset,
                 try judge.holds(before.content, descriptor.raw)
             {
@@ -300,11 +300,12 @@ final class DropFiles {
                 source.file = id.bytes
             }
             let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app, share: share)
-            let place = lives.streams.remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known
+            let position =
+                lives.streams.remembered.remove(id).flatMap(ObjectSplitter.Resumption.init) ?? known
             drops.begin(
                 DropReading(
                     file, source: source, share: share, format: format, isKept: isStaying, status: seen,
-                    descriptor: descriptor, longest: context.options.maxEventSize, from: place))
+                    descriptor: descriptor, longest: context.options.maxEventSize, from: position))
         } catch {
             cannotBegin(directory, name, error, status)
         }
@@ -430,7 +431,7 @@ final class DropFiles {
         guard !drop.content.isSecondTry, drops.awaitRetry() else {
             return try quarantineRest(of: drop, .cutShort, detail)
         }
-        keepPlace(of: drop)
+        keepPosition(of: drop)
         drop.startOver(behind: try judge.mark(at: drop.content.position, descriptor))
         schedule.plan(after: context.options.secondTry, .retryCut(drop.id))
     }
@@ -480,8 +481,8 @@ final class DropFiles {
     /// checkpoint.
     private func giveUp(_ drop: DropReading) {
         drops.letGo(drop.id)
-        if let place = drop.lastCheckpoint {
-            lives.streams.remembered.keepPresent(place)
+        if let checkpoint = drop.lastCheckpoint {
+            lives.streams.remembered.keepPresent(checkpoint)
         }
     }
 
@@ -499,7 +500,7 @@ final class DropFiles {
             return outlet.pass.keep(done, of: drop.id)
         }
         drops.wasTaken(drop.file)
-        if outlet.pass.places[drop.id] != nil || drop.lastCheckpoint != nil {
+        if outlet.pass.checkpoints[drop.id] != nil || drop.lastCheckpoint != nil {
             outlet.pass.forget(drop.id)
         }
         outlet.pass.done.append(drop.file)
