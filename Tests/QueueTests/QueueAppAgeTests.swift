@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The age of an app's events")
 struct QueueAppAgeTests {
-    @Test("waiting events of one app expire before the others of their chunk; nothing in flight does")
+    @Test("waiting events of one app expire before the others of their chunk, at a lease and by the round")
     func sharedChunk() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -25,17 +25,15 @@ struct QueueAppAgeTests {
         commit.chunks = [maker.chunk(of: [("shop", 10), ("web", 10)], to: ["main", "stats"], full: true)]
         commit.chunks[0].eventTimes = old...now
         _ = try await store.store(commit)
+        // A lease takes them out of its own lane.
         let sent = try #require(try await store.leaseNext(request("stats")))
+        #expect(numbers(sent) == [0, 5] + Array(10..<20))
+        #expect(store.snapshot.lane("stats", .normal)?.ledger.expired == 8)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 0)
         #expect(try await store.expire() == 8)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 8)
         let main = try #require(try await store.leaseNext(request("main")))
         #expect(numbers(main) == [0, 5] + Array(10..<20))
-        #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 8)
-        #expect(store.snapshot.lane("stats", .normal)?.ledger.expired == 0)
-        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
-        await store.release(sent.header.id)
-        #expect(try await store.expire() == 8)
-        let again = try #require(try await store.leaseNext(request("stats")))
-        #expect(numbers(again) == [0, 5] + Array(10..<20))
         #expect(try await store.expire() == 0)
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
         await store.close()

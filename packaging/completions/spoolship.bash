@@ -7,7 +7,7 @@ _spoolship() {
         return
     fi
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable consent session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help" -- "$word")
         return
     fi
     case $command in
@@ -92,8 +92,9 @@ _spoolship() {
     "network off") options="--socket --config --help -h" ;;
     "network-changed") options="--socket --config --help -h" ;;
     "log-level") options="--socket --config --help -h" ;;
-    "enable") options="--socket --config --help -h" ;;
-    "disable") options="--yes -y --all --socket --config --help -h" ;;
+    "enable") options="--app --socket --config --help -h" ;;
+    "disable") options="--yes -y --app --all --socket --config --help -h" ;;
+    "consent") options="--socket --config --help -h" ;;
     "session start") options="--app --socket --config --help -h" ;;
     "country set") options="--socket --config --help -h" ;;
     "country clear") options="--socket --config --help -h" ;;
@@ -154,6 +155,8 @@ _spoolship() {
     "pause --destination") COMPREPLY=(); return ;;
     "resume --token") COMPREPLY=(); return ;;
     "resume --destination") COMPREPLY=(); return ;;
+    "enable --app") COMPREPLY=(); return ;;
+    "disable --app") COMPREPLY=(); return ;;
     "session start --app") COMPREPLY=(); return ;;
     "tap --app") COMPREPLY=(); return ;;
     "tap --priority") mapfile -t COMPREPLY < <(compgen -W "normal critical" -- "$word"); return ;;
@@ -228,7 +231,7 @@ _spoolship() {
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help configuration" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable consent session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help configuration" -- "$word")
     else
         case $command in
         "run") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
@@ -249,6 +252,7 @@ _spoolship() {
         "log-level") mapfile -t COMPREPLY < <(compgen -W "error warning info debug verbose default" -- "$word") ;;
         "enable") COMPREPLY=() ;;
         "disable") COMPREPLY=() ;;
+        "consent") COMPREPLY=() ;;
         "session start") COMPREPLY=() ;;
         "country set") COMPREPLY=() ;;
         "country clear") COMPREPLY=() ;;

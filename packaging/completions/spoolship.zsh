@@ -17,8 +17,9 @@ _spoolship() {
         'network:on, off'
         'network-changed:tells the agent that the network has changed; retries begin at once'
         'log-level:changes the log'\''s level until a restart or a change of it'
-        'enable:turns collection on; survives restarts'
+        'enable:turns collection on, of all apps or of one; survives restarts'
         'disable:turns collection off and deletes queued events; survives restarts'
+        'consent:sets or lists consent by app and purpose; survives restarts'
         'session:start'
         'country:set, clear'
         'reload:makes the agent reread its configuration; all changes apply, or none'
@@ -269,6 +270,7 @@ _spoolship() {
         ;;
     'enable')
         _arguments \
+            '--app[this app only]:APP: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -279,7 +281,16 @@ _spoolship() {
         _arguments \
             '--yes[do not ask]' \
             '-y[do not ask]' \
+            '--app[this app only]:APP: ' \
             '--all[delete dead letters and quarantined lines, too]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument: '
+        ;;
+    'consent')
+        _arguments \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -677,7 +688,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help configuration)'
+            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable consent session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help configuration)'
         ;;
     esac
 }
