@@ -44,7 +44,8 @@ extension AgentContainer {
     public var isListening: Bool { functions.isListening }
 
     /// Ends the calls of tags and macros, also for copies of this container. A call that has begun may still
-    /// end after it.
+    /// end after it. Calls that the agent gives before it sees the connection end, about a second later, are
+    /// lost without being counted.
     public func close() { functions.removeAll() }
 }
 

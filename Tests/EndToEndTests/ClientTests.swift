@@ -247,10 +247,7 @@ extension EndToEnd {
             let lines = try contents(of: bench.events).split(separator: "\n")
             #expect(lines.allSatisfy { $0.contains("\"user\":\"nobody\"") })
             container.close()
-            try client.track("Purchase", properties: ["n": 21])
-            try client.flush()
-            try wait(.seconds(60), "the last call to be lost") { try bench.figures().value(lost) == 3 }
-            #expect(!container.isListening && calls.all.count == 20)
+            #expect(!container.isListening)
             try client.close()
         }
 
