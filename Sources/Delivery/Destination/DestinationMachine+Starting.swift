@@ -197,10 +197,12 @@ extension DestinationMachine {
 
     /// Requests full batches ahead of a free place; see `Ahead`.
     private mutating func askAhead(_ gate: Gate, at now: Moment) {
-        guard let lane = Ahead.lane(chooser(gate, at: now)) else { return }
-        while Ahead.wantsMore(backlog, lane, gate, pushing) {
-            let id = begin(Attempt(.nextAhead, priority: lane, isProbe: false, isPushed: false))
-            emit(.leaseNext(id, chooser(gate, at: now).request(lane)))
+        // Once all critical events are requested, it may be the turn of the normal ones.
+        while let lane = Ahead.lane(chooser(gate, at: now)), Ahead.wantsMore(backlog, lane, gate, pushing) {
+            repeat {
+                let id = begin(Attempt(.nextAhead, priority: lane, isProbe: false, isPushed: false))
+                emit(.leaseNext(id, chooser(gate, at: now).request(lane)))
+            } while Ahead.wantsMore(backlog, lane, gate, pushing)
         }
     }
 }
