@@ -376,11 +376,15 @@ extension AgentService {
             await configureIntake(parts)
             // Also if it was withdrawn before: an earlier command may have ended half-way.
             guard isWithdrawal else { return SiftedEvents() }
+            await parts.driver.eventsWithheld()
             // Commits that had begun become durable first, so that their events leave with the others.
             if !parts.queue.storesNothing {
                 await settleIntake(parts)
             }
-            return try await parts.queue.withhold(patience: .seconds(10))
+            let found = try await parts.queue.withhold(patience: .seconds(10))
+            // Lines that other readers had taken before they heard of it become durable within a moment.
+            withholdLater(parts.queue, after: .seconds(2))
+            return found
         } catch {
             throw ControlRefusal(queue: error)
         }
@@ -388,9 +392,13 @@ extension AgentService {
 
     /// Takes out of the queue what commands have withheld, if an earlier process ended before it had done so,
     /// or if destinations have other purposes now. A lease would find the same events, but later.
-    func withholdLater(_ queue: QueueStore) {
+    func withholdLater(_ queue: QueueStore, after delay: Duration = .zero) {
         guard !consent.isEmpty else { return }
+        let loop = loop
         Task(executorPreference: loop) {
+            if delay > .zero {
+                await withUnsafeContinuation { again in _ = loop.after(delay) { again.resume() } }
+            }
             do throws(QueueError) {
                 _ = try await queue.withhold(patience: .zero)
             } catch {

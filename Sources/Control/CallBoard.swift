@@ -6,6 +6,9 @@ internal import Synchronization
 public final class CallBoard: Sendable {
     /// Bytes of calls that may wait for a client.
     private static let bufferSize = 256 << 10
+    /// Most clients that listen at a time. A stream holds its connection until the client ends it, so without
+    /// this bound listeners could take all places of the control socket.
+    private static let mostListeners = 16
     /// Most bytes of a call, as for a program of the configuration.
     private static let largestCall = 64 << 10
 
@@ -16,6 +19,9 @@ public final class CallBoard: Sendable {
 
     /// A board without listeners.
     public init() {}
+
+    /// Whether another client may listen.
+    package var hasRoom: Bool { listeners.withLock { $0.count } < CallBoard.mostListeners }
 
     /// Gives a call to one client; false if no client listens for it or has room.
     public func offer(function: String, parameters: JSONValue, container: String, app: String) -> Bool {

@@ -17,6 +17,9 @@ enum DeliveryInput: Sendable {
     case timer
     /// The time of day was set, which deadlines follow.
     case clockSet
+    /// Events of some apps must not be sent any more. What was leased ahead goes back to the queue, which
+    /// takes them out.
+    case eventsWithheld
     /// Send what waits now, to one destination or all (nil). Without an id no client waits for the result.
     case dispatch(CommandID?, DestinationName?)
     /// Send until nothing is left, or until the timeout; to one destination or all (nil).

@@ -150,6 +150,7 @@ struct DeliveryMachine: Sendable {
             destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
         case .clockSet: destinations.touchAll()
+        case .eventsWithheld: destinations.updateAll { _, machine in machine.returnAllReady() }
         case .dispatch(let id, let name): begin(id, name, at: now)
         case .drain(let id, let name, let timeout): begin(id, name, timeout: timeout, at: now)
         case .cancel(let id): cancel(id)

@@ -267,12 +267,13 @@ package final class Intake: SpoolSink {
         // So no event between them may have to wait for a function, and they must fit into the same commit.
         pass.mostBytesAhead = rules?.asksFunctions == true ? 0 : commitBytes / 8
         let addition = pass.maxAddition
-        let isStored = settings.isCollecting && !route.destinations.isEmpty
+        let isOn = settings.isCollecting && settings.consent?.states.isDisabled(source.app) != true
+        let isStored = isOn && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
         let asksConsent = settings.consent?.concerns(route.destinations, of: source.app) == true
         guard !settings.isCollecting || gate.mayRead(source.app) else { return 0 }
         // A tag may name destinations although the configuration names none for the app.
-        let isTaken = isStored || (settings.isCollecting && rules != nil)
+        let isTaken = isStored || (isOn && rules != nil)
 
         var position = 0
         // True while the rest of a line is read whose first bytes were zeros, which have gone to the
@@ -360,7 +361,7 @@ package final class Intake: SpoolSink {
                 if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
             case .accepted:
                 chunks.countRead()
-                let reason = settings.isCollecting ? "no_destination" : "disabled"
+                let reason = isOn ? "no_destination" : ConsentStates.disabledReason
                 chunks.count(.discarded(reason: reason), verdict.priority, to: route.destinations)
             case .expired:
                 chunks.countRead()
@@ -382,7 +383,7 @@ package final class Intake: SpoolSink {
             case .dataLayer:
                 // A push to the data layer is not an event and is not counted. Without containers nothing
                 // reads it.
-                guard let rules = self.rules else { continue }
+                guard let rules = self.rules, isOn || !settings.isCollecting else { continue }
                 let line = UnsafeRawBufferPointer(rebasing: lines[start..<position])
                 guard push(line, by: rules, app: source.app, at: now) else { return start }
             case .blank: break

@@ -48,7 +48,8 @@ struct ChunkHolders: Equatable {
             ? Array(repeating: "", count: places.count) : Array(names[places])
     }
 
-    /// The holders of some events; the empty name among them if one is unknown.
+    /// The holders of some events; only the empty name if one is unknown, as in `names(of:)`: if the two
+    /// disagreed, a search for withheld events would find the same chunk for ever.
     func apps(of places: Range<Int>) -> Set<String> {
         var apps: Set<String> = []
         var end = 0
@@ -59,10 +60,7 @@ struct ChunkHolders: Equatable {
                 apps.insert(run.holder)
             }
         }
-        if end < places.upperBound {
-            apps.insert("")
-        }
-        return apps
+        return end < places.upperBound ? [""] : apps
     }
 
     /// Splits the cost of the chunk among its holders in proportion to their bytes. A holder with
@@ -90,25 +88,45 @@ struct ChunkHolders: Equatable {
     }
 }
 
-// The runs as text for column `holding.holders`, such as `12 3400 shop/3 900 web`. A slash separates
-// the runs because neither directory names nor user names can contain one.
+// The runs as text for column `holding.holders`, such as `12 3400 shop/3 900 web`. Read and written by bytes:
+// the blank before a name that begins with a combining mark is not a character of its own.
 extension ChunkHolders {
+    private static var slash: UInt8 { UInt8(ascii: "/") }
+    /// Stands for a slash in a name, which is possible for names from the configuration. No name has control
+    /// characters.
+    private static var slashInName: UInt8 { 0x01 }
+
     /// Number of events, bytes and holder of each run.
-    var text: String { runs.map { "\($0.events) \($0.bytes) \($0.holder)" }.joined(separator: "/") }
+    var text: String {
+        runs.map { "\($0.events) \($0.bytes) \(ChunkHolders.written($0.holder))" }.joined(separator: "/")
+    }
 
     /// Reads a stored text. A text that this version would not write gives no runs, so that a damaged
     /// row costs fairness of eviction and no events.
     init(text: String) {
-        for part in text.split(separator: "/") {
-            let words = part.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
-            guard words.count == 3, let events = Int(words[0]), let bytes = Int(words[1]),
+        for part in text.utf8.split(separator: ChunkHolders.slash) {
+            let words = part.split(
+                separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false)
+            guard words.count == 3, let events = Int(Substring(words[0])),
+                let bytes = Int(Substring(words[1])),
                 (1...1 << 32).contains(events), (0...1 << 40).contains(bytes)
             else {
                 runs = []
                 return
             }
-            add(Run(holder: String(words[2]), events: events, bytes: bytes))
+            add(Run(holder: ChunkHolders.read(words[2]), events: events, bytes: bytes))
         }
+    }
+
+    /// A name as it is stored.
+    private static func written(_ name: String) -> String {
+        guard name.utf8.contains(slash) else { return name }
+        return String(decoding: name.utf8.map { $0 == slash ? slashInName : $0 }, as: UTF8.self)
+    }
+
+    /// The name that was stored.
+    private static func read(_ stored: Substring.UTF8View) -> String {
+        String(decoding: stored.map { $0 == slashInName ? slash : $0 }, as: UTF8.self)
     }
 }
 

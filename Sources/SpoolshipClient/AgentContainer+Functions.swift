@@ -104,8 +104,10 @@ final class ContainerFunctions: @unchecked Sendable {
     /// Starts the thread unless it runs.
     func listen(for app: String, to container: String, at socket: AgentSocket) {
         let mustStart = monitor.sync {
-            defer { hasThread = true }
-            return !hasThread && !tags.isEmpty
+            // Without functions no thread starts, so none may be noted as running.
+            guard !hasThread, !tags.isEmpty else { return false }
+            hasThread = true
+            return true
         }
         guard mustStart, !startThread({ [weak self] in Self.run(app, container, socket) { self } }) else {
             return

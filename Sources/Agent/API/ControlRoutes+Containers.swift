@@ -68,6 +68,9 @@ extension ControlRoutes {
             try containers.know(container)
             let functions = try body.functionNames(most: 64)
             guard !functions.isEmpty else { throw ControlRefusal.bad("functions must name at least one") }
+            guard board.hasRoom else {
+                throw ControlRefusal(503, "busy", "16 clients listen for calls already; end one of them")
+            }
             // The stream ends when the client disconnects.
             return .stream { stream in
                 await board.send(app: app, container: container, functions: functions, to: stream)

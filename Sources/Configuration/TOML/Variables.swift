@@ -5,7 +5,8 @@ internal import Model
 ///
 /// `${NAME:-text}` is `text` if the variable is unset or empty, `$${` is a literal `${`, and another `$` is a
 /// dollar sign. The value is used as it is: `${` in it means nothing. Keys, numbers and values of containers
-/// are not expanded; nor is `parse`, in which `${name:time}` is a field of a text format.
+/// are not expanded. In `parse` of an app `${name:time}` is a field of a text format, so only a text that is
+/// one variable is replaced there.
 public enum Variables {
     /// The value of a variable of this process; nil if it is unset, or not UTF-8.
     public static func ofProcess(_ name: String) -> String? {
@@ -13,8 +14,11 @@ public enum Variables {
     }
 
     /// Replaces the variables in a tree's strings; what cannot be replaced becomes a problem.
+    ///
+    /// - Parameter path: the names of the tables that the node is in.
     static func fill(
-        _ node: inout TOMLNode, from environment: (String) -> String?, context: inout ReadContext
+        _ node: inout TOMLNode, from environment: (String) -> String?, context: inout ReadContext,
+        under path: [String] = []
     ) {
         switch node.value {
         // Most strings have no `$` and are not copied.
@@ -30,22 +34,37 @@ public enum Variables {
                 node.isFromEnvironment = true
             }
         case .array(var elements):
-            for index in elements.indices { fill(&elements[index], from: environment, context: &context) }
+            for index in elements.indices {
+                fill(&elements[index], from: environment, context: &context, under: path)
+            }
             node.value = .array(elements)
             // One variable is enough: messages then do not quote the list.
             node.isFromEnvironment = elements.contains(where: \.isFromEnvironment)
         case .table(var members):
             for index in members.indices {
-                if members[index].key == "parse", case .string(let text) = members[index].node.value {
+                let key = members[index].key
+                if key == "parse", path.count == 2, path[0] == "apps",
+                    case .string(let text) = members[index].node.value, !isOneVariable(text)
+                {
                     members[index].node.value = .string(template(text))
                 } else {
-                    fill(&members[index].node, from: environment, context: &context)
+                    fill(&members[index].node, from: environment, context: &context, under: path + [key])
                 }
             }
             node.value = .table(members)
             node.isFromEnvironment = members.contains(where: \.node.isFromEnvironment)
         default: break
         }
+    }
+
+    /// Whether a text is `${NAME}` or `${NAME:-text}` and nothing else.
+    private static func isOneVariable(_ text: String) -> Bool {
+        let bytes = text.utf8
+        guard text.hasPrefix("${"), let end = bytes.firstIndex(of: UInt8(ascii: "}")),
+            bytes.index(after: end) == bytes.endIndex
+        else { return false }
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return true }
+        return text[colon...].hasPrefix(":-")
     }
 
     /// The template of a text format: `${` stands for itself, and so does `$${`, as everywhere.

@@ -188,6 +188,11 @@ extension DestinationMachine {
         for number in gone { returnReady(number) }
     }
 
+    /// Gives back all batches that were leased ahead.
+    mutating func returnAllReady() {
+        for number in attempts.numbers(where: { $0.isReady }) { returnReady(number) }
+    }
+
     /// Gives back one batch that was leased ahead.
     mutating func returnReady(_ number: UInt64) {
         guard let batch = attempts.look(number, { $0.batch }) else { return }

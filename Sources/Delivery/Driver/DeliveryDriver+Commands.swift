@@ -86,6 +86,9 @@ extension DeliveryDriver {
     /// The time of day was set: deadlines are computed again. Other waits use the boot clock.
     public func clockStepped() { handle(.clockSet) }
 
+    /// Events of some apps must not be sent any more: no batch begins that was leased before.
+    public func eventsWithheld() { handle(.eventsWithheld) }
+
     /// The network monitor's findings; destinations that are not named stay as they are.
     public func networkNews(_ news: NetworkNews) {
         handle(.routes(news.routes))

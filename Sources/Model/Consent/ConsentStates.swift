@@ -59,15 +59,19 @@ public struct ConsentStates: Sendable, Equatable {
         Set(answers.lazy.filter { !$0.value && purposes.contains($0.key.purpose) }.map(\.key.app))
     }
 
-    /// Reads a stored text. Lines of another form, which a newer version may write, are ignored.
+    /// Reads a stored text, by bytes: a blank before a combining mark is not a character of its own. Lines of
+    /// another form, which a newer version may write, are ignored.
     public init(_ text: String) {
-        for line in text.split(separator: "\n") {
-            // The app is last, because its name may have spaces.
-            let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
-            if line.hasPrefix("disabled ") {
-                disabled.insert(String(line.dropFirst(9)))
-            } else if words.count == 3, words[0] == "on" || words[0] == "off" {
-                self[String(words[2]), String(words[1])] = words[0] == "on"
+        for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
+            guard let blank = line.firstIndex(of: UInt8(ascii: " ")) else { continue }
+            let word = Substring(line[..<blank])
+            let rest = line[blank...].dropFirst()
+            if word == "disabled" {
+                disabled.insert(String(Substring(rest)))
+            } else if word == "on" || word == "off", let end = rest.firstIndex(of: UInt8(ascii: " ")) {
+                // The app is last, because its name may have spaces.
+                self[String(Substring(rest[end...].dropFirst())), String(Substring(rest[..<end]))] =
+                    word == "on"
             }
         }
     }

@@ -18,8 +18,9 @@ extension QueueStore {
             total += expired
             if expired == 0 { break }
         }
-        // Events of apps with an age of their own are anywhere in the lanes.
-        guard !state.options.appMaxAges.isEmpty, state.environment.eventTime != nil else { return total }
+        // Events of apps with an age of their own are anywhere in the lanes; so is what a command has withheld
+        // and a commit has stored since.
+        guard state.appRules != nil else { return total }
         return total + (try await siftWaiting().expired)
     }
 
@@ -217,8 +218,11 @@ extension Transaction {
         for row in rows where row.chunk != last {
             guard left > 0 else { return (found, row.chunk) }
             last = row.chunk
+            // What is unpacked and judged counts, whether or not something leaves.
+            if try state.isToBeSifted(row, in: lane, file) {
+                left -= row.bytes
+            }
             guard try siftWaiting(chunk: row.chunk, lane, into: &found) else { continue }
-            left -= row.bytes
             if try forgetText(ofChunk: row.chunk) {
                 found.chunksInFlight.insert(row.chunk)
             }

@@ -221,8 +221,23 @@ extension QueueStore {
         state.figures = opening.figures
         for lane in state.figures.lanes.indices { state.figures.lanes[lane].revision += revision }
         state.noteAgreement(with: opening.file)
+        keepConsent(in: opening.file)
         takeUpHeld(opening.file)
         health.recoveries += opening.recoveries
+    }
+
+    /// Stores again what commands have set about consent: damage may have cost that row, and the next start
+    /// would send what was withdrawn.
+    private func keepConsent(in file: QueueFile) {
+        let text = state.consent.text
+        do throws(QueueError) {
+            try change(file) { transaction throws(QueueError) in
+                try transaction.setSwitch(QueueStore.consentSwitch, text)
+            }
+        } catch {
+            // The new database is damaged too: the next transaction handles that.
+            health.count(error)
+        }
     }
 
     /// Keeps the leases of batches that were salvaged completely; other batches are forgotten.
