@@ -57,6 +57,8 @@ struct VariablesTests {
         arguments: [
             ("${time:time} [${level}] ${message:rest}", "${time:time} [${level}] ${message:rest}"),
             ("$${HOST} $remote_addr ${HOST}", "${HOST} $remote_addr ${HOST}"),
+            // A text that is one variable, with a default or without, is no template.
+            ("${_x1}", "y"), ("${NONE:-nginx}", "nginx"), ("${message:rest}", "${message:rest}"),
         ])
     func templatesAreKept(text: String, value: String) throws {
         let settings = try VariablesTests.read(

@@ -81,6 +81,17 @@ struct AheadTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
+    @Test("batches leased ahead go back to the queue when events must not be sent any more")
+    func givenBackForWithheldEvents() {
+        var world = busyWorld()
+        #expect(world.store.leased.count == 8)
+        world.input(.eventsWithheld)
+        world.run(.milliseconds(100))
+        #expect(world.store.leased.count == 3, "only what is on its way stays leased")
+        world.run(.seconds(3600))
+        #expect(world.store.queued == 0 && world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
     @Test("ga05: a dispatch includes batches leased ahead, and a drain waits for them")
     func ga05_commandsTakeIt() {
         var world = busyWorld()

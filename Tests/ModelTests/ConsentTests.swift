@@ -124,6 +124,11 @@ struct ConsentTests {
         #expect(states.text == "off ads my  shop \non analytics web\ndisabled  a b")
         #expect(ConsentStates(states.text ?? "") == states && states.count == 3)
         #expect(states.withdrawn(from: ["ads", "analytics"]) == ["my  shop "])
+        // The blank and the mark are one character, and two words all the same.
+        var marked = ConsentStates()
+        marked["\u{301}shop", "ads"] = false
+        marked.setDisabled(true, "\u{301}web")
+        #expect(ConsentStates(marked.text ?? "") == marked && marked.count == 2)
         // Lines of a newer version are ignored.
         #expect(ConsentStates("perhaps ads web\noff ads web")["web", "ads"] == false)
         states["my  shop ", "ads"] = nil

@@ -15,6 +15,19 @@ struct QueueHolderTests {
         }
     }
 
+    @Test(
+        "holders are read as they were stored, whatever their names are",
+        arguments: ["shop", "team/shop", "/", "a b", "\u{301}shop", "", "ä/ö"])
+    func storedNames(name: String) {
+        var holders = ChunkHolders()
+        holders.add(ChunkHolders.Run(holder: name, events: 3, bytes: 400))
+        holders.add(ChunkHolders.Run(holder: "other", events: 1, bytes: 50))
+        #expect(ChunkHolders(text: holders.text) == holders)
+        // If one event's holder is unknown, all are.
+        #expect(holders.apps(of: 0..<4) == [name, "other"])
+        #expect(holders.apps(of: 2..<5) == [""] && holders.names(of: 2..<5) == ["", "", ""])
+    }
+
     /// What is left, by the numbers of the events.
     private func drain(_ store: QueueStore) async throws -> Set<Int> {
         var left: Set<Int> = []

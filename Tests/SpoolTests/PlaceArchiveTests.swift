@@ -238,6 +238,20 @@ struct PlaceArchiveTests {
         await reader.stop()
     }
 
+    @Test("an archive whose last line has no line feed loses no byte of what is added to it")
+    func growsAfterSealedLine() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await start(spool, ["*.gz"])
+        await untilListed(spool)
+        spool.write(try pack("first\nsecond"), to: "a.gz")
+        await spool.untilLines(["first", "second"])
+        await untilDone(spool, "a.gz")
+        spool.write(try pack("third\n"), to: "a.gz", mode: O_APPEND)
+        await spool.untilLines(["first", "second", "third"])
+        #expect(repeated(spool).isEmpty && spool.queue.quarantined.isEmpty)
+        await reader.stop()
+    }
+
     @Test("an archive that is replaced after it was read, by a longer or a shorter one, is read whole")
     func replaced() async throws {
         let spool = try SpoolHarness()

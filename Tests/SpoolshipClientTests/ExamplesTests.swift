@@ -120,7 +120,7 @@ struct ExamplesTests {
         let blocks = page.components(separatedBy: "```").filter { $0.hasPrefix("swift\n") }.map {
             $0.dropFirst(6)
         }
-        try #require(blocks.count == 2)
+        try #require(blocks.count == 3)
         let manifest = try String(contentsOfFile: "\(package)/Package.swift", encoding: .utf8)
         #expect(
             blocks[0].replacingOccurrences(of: "\"shop\"", with: "\"track\"")
@@ -129,7 +129,7 @@ struct ExamplesTests {
         try manifest.replacingOccurrences(of: "\"../..\"", with: "\"\(root)\"")
             .write(toFile: "\(package)/Package.swift", atomically: true, encoding: .utf8)
         let shown = blocks[1].replacingOccurrences(of: "import SpoolshipClient\n", with: "")
-        try "import SpoolshipClient\nfunc shown() throws {\n\(shown)}\n"
+        try "import SpoolshipClient\nfunc shown() throws {\n\(shown)}\nfunc called() throws {\n\(blocks[2])}\n"
             .write(toFile: "\(package)/Sources/track/Shown.swift", atomically: true, encoding: .utf8)
         let log = "\(directory.path)/log"
         let build =

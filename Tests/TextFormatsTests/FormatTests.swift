@@ -302,6 +302,16 @@ struct TemplateTests {
             ),
             (
                 "python",
+                "2026-11-29 10:00:00 [scrapy.core.scraper] ERROR: Spider: failed",
+                #"{"logger":"scrapy.core.scraper","level":"ERROR","message":"Spider: failed"}"#
+            ),
+            (
+                "python",
+                "2026-11-29 10:00:00 [shop.cart] [INFO] pay: done",
+                #"{"logger":"shop.cart","level":"INFO","message":"pay: done"}"#
+            ),
+            (
+                "python",
                 "2026-11-29 10:00:00,001 [MainThread  ] [INFO ]  ready",
                 #"{"thread":"MainThread","level":"INFO","message":"ready"}"#
             ),

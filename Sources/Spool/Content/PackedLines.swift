@@ -84,6 +84,8 @@ final class PackedLines {
     private var packed = PackedBytes()
     /// Whether the unpacked bytes end at the end of a frame, where a file may end.
     private var isAtBoundary = false
+    /// Whether an LF was added after a last line without one.
+    private var isSealed = false
     /// Offset and count of the bytes in `storage` that were not taken.
     private var start = 0
     private var count = 0
@@ -229,6 +231,10 @@ final class PackedLines {
             ?? Rest(offset: offset, length: Int64(count), head: Array(lines.prefix(ObjectSplitter.excerpt)))
     }
 
+    /// Number of bytes that were added to what the file unpacks to and have been taken: 1 if its last line had
+    /// no LF.
+    var takenAdditions: Int64 { isSealed && count == 0 ? 1 : 0 }
+
     /// Appends an LF to a last line without one.
     private func seal() {
         if let block = decoding?.block {
@@ -240,6 +246,7 @@ final class PackedLines {
         guard count < storage.count else { return }
         storage[start + count] = 0x0A
         count += 1
+        isSealed = true
     }
 
     /// Unpacks until the buffer is full, the file ends, or `limit` bytes of the file were unpacked. The limit

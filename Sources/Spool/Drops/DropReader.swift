@@ -74,7 +74,10 @@ struct DropReader {
 
     /// What was read of an archive; nil for a `.json` file.
     var readArchive: ReadArchive? {
-        archive.map { ReadArchive(fingerprint: $0.fingerprint, mark: $0.mark, taken: taken.offset) }
+        archive.map {
+            ReadArchive(
+                fingerprint: $0.fingerprint, mark: $0.mark, taken: taken.offset - $0.takenAdditions)
+        }
     }
 
     /// Offset in the file at which the part begins that is quarantined if the rest cannot be read. For an

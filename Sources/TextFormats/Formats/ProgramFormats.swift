@@ -274,19 +274,23 @@ enum PythonFormat {
         _ reader: inout LineReader, into writer: inout RecordWriter
     ) -> Bool {
         reader.skipBlanks()
+        var hasLogger = false
         if reader.skip("{") {
             guard let place = reader.until("}") else { return false }
             writer.present("logger", place)
+            hasLogger = true
             reader.skipBlanks()
         }
+        var hasPID = false
         while reader.next == UInt8(ascii: "[") {
             guard let text = reader.bracketed() else { return false }
             if text.trimmed.isLevel {
                 writer.text("level", text.trimmed)
                 return true
             }
-            guard text.isDigits else { return reader.fail("a level") }
+            guard text.isDigits, !hasPID else { return reader.fail("a level") }
             writer.number("pid", text)
+            hasPID = true
             reader.skipBlanks()
         }
         let start = reader.p
@@ -296,7 +300,7 @@ enum PythonFormat {
             return reader.fail("a level")
         }
         writer.text("level", level)
-        if reader.rest.hasPrefix(" in "), let colon = reader.rest.prefix(100).firstIndex(of: ": ") {
+        if !hasLogger, reader.rest.hasPrefix(" in "), let colon = reader.rest.prefix(100).firstIndex(of: ": ") {
             writer.present("logger", reader.rest.prefix(colon).dropping(4))
             reader.p += colon + 1
         } else {
@@ -355,6 +359,7 @@ enum PythonFormat {
         if reader.skip("- ") { return dashes(&reader, into: &writer) }
         if reader.skip("| ") { return bars(&reader, into: &writer) }
         reader.skipBlanks()
+        var hasLogger = false
         // `[MainThread] [INFO ]`, or Scrapy's `[scrapy.core.engine] INFO:`: a name before the level.
         if reader.next == UInt8(ascii: "[") {
             let before = reader.p
@@ -364,6 +369,7 @@ enum PythonFormat {
             } else {
                 let isThread = name.hasPrefix("MainThread") || name.hasPrefix("Thread")
                 writer.present(isThread ? "thread" : "logger", name.trimmed)
+                hasLogger = !isThread
                 reader.skipBlanks()
             }
             if reader.next == UInt8(ascii: "[") {
@@ -374,7 +380,7 @@ enum PythonFormat {
                     return reader.fail("a level")
                 }
                 writer.text("level", text.trimmed)
-                return afterLevel(&reader, into: &writer)
+                return afterLevel(&reader, into: &writer, mayHaveLogger: !hasLogger)
             }
         }
         let start = reader.p
@@ -390,7 +396,7 @@ enum PythonFormat {
             // `shop.cart WARNING message`.
             reader.skipBlanks()
             let second = reader.word()
-            guard second.isLevel else {
+            guard second.isLevel, !hasLogger else {
                 reader.p = start
                 return reader.fail("a level")
             }
@@ -401,12 +407,20 @@ enum PythonFormat {
             return true
         }
         writer.text("level", level)
-        return afterLevel(&reader, into: &writer)
+        return afterLevel(&reader, into: &writer, mayHaveLogger: !hasLogger)
     }
 
     /// Reads what follows the level: `shop.cart: message`, or the message alone.
-    private static func afterLevel(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+    ///
+    /// - Parameter mayHaveLogger: false if the logger came before the level; a record has one.
+    private static func afterLevel(
+        _ reader: inout LineReader, into writer: inout RecordWriter, mayHaveLogger: Bool
+    ) -> Bool {
         reader.skipBlanks()
+        guard mayHaveLogger else {
+            writer.text("message", reader.rest)
+            return true
+        }
         let start = reader.p
         let logger = reader.word()
         // A name with a colon is the logger; other words belong to the message.

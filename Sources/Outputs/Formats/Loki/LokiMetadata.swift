@@ -12,6 +12,8 @@ struct LokiMetadata: ~Copyable {
 
     /// A name with its colon as JSON, and where its value comes from: the last source that has one counts.
     private let fields: [(key: [UInt8], sources: [Source])]
+    /// Whether the settings name members, which are looked for among the properties, too.
+    private let readsProperties: Bool
     private var severities = SeverityReader()
     /// The properties of the present event; empty unless members are named.
     private var properties = MemberList()
@@ -32,6 +34,7 @@ struct LokiMetadata: ~Copyable {
         sources["event_id", default: []].append(.eventID)
         sources["session_id", default: []].append(.session)
         sources["level", default: []].append(.level)
+        readsProperties = !members.isEmpty
         fields = sources.sorted { $0.key < $1.key }.map { name, sources in
             (Array("\"\(name)\":".utf8), sources.reversed())
         }
@@ -49,7 +52,7 @@ struct LokiMetadata: ~Copyable {
     ) {
         // Only members that the settings name are looked for among the properties.
         properties.removeAll()
-        if fields.count > 3, let value = event[.properties], value.isObject,
+        if readsProperties, let value = event[.properties], value.isObject,
             !properties.read(value.start, value.count)
         {
             properties.removeAll()
