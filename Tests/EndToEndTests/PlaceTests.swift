@@ -58,7 +58,8 @@ extension EndToEnd {
         }
 
         @Test(
-            "forty apps with files in place and the time zone share one inotify instance; the spool has its own")
+            "forty apps with files in place and the time zone share one inotify instance; the spool has its own"
+        )
         func instances() throws {
             let bench = try Workbench()
             try #require(mkdir("\(bench.path)/logs", 0o755) == 0)

@@ -129,7 +129,8 @@ struct ExamplesTests {
         try manifest.replacingOccurrences(of: "\"../..\"", with: "\"\(root)\"")
             .write(toFile: "\(package)/Package.swift", atomically: true, encoding: .utf8)
         let shown = blocks[1].replacingOccurrences(of: "import SpoolshipClient\n", with: "")
-        try "import SpoolshipClient\nfunc shown() throws {\n\(shown)}\nfunc called() throws {\n\(blocks[2])}\n"
+        let called = "func called() throws {\n\(blocks[2])}\n"
+        try "import SpoolshipClient\nfunc shown() throws {\n\(shown)}\n\(called)"
             .write(toFile: "\(package)/Sources/track/Shown.swift", atomically: true, encoding: .utf8)
         let log = "\(directory.path)/log"
         let build =
