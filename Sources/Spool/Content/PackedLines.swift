@@ -231,8 +231,7 @@ final class PackedLines {
             ?? Rest(offset: offset, length: Int64(count), head: Array(lines.prefix(ObjectSplitter.excerpt)))
     }
 
-    /// Number of bytes that were added to what the file unpacks to and have been taken: 1 if its last line had
-    /// no LF.
+    /// Number of taken bytes that the file does not unpack to: 1 if its last line had no LF.
     var takenAdditions: Int64 { isSealed && count == 0 ? 1 : 0 }
 
     /// Appends an LF to a last line without one.

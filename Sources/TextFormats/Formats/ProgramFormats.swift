@@ -300,7 +300,8 @@ enum PythonFormat {
             return reader.fail("a level")
         }
         writer.text("level", level)
-        if !hasLogger, reader.rest.hasPrefix(" in "), let colon = reader.rest.prefix(100).firstIndex(of: ": ") {
+        if !hasLogger, reader.rest.hasPrefix(" in "), let colon = reader.rest.prefix(100).firstIndex(of: ": ")
+        {
             writer.present("logger", reader.rest.prefix(colon).dropping(4))
             reader.p += colon + 1
         } else {
