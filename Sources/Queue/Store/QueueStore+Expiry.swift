@@ -18,8 +18,8 @@ extension QueueStore {
             total += expired
             if expired == 0 { break }
         }
-        // Events of apps with an age of their own are anywhere in the lanes; so is what a command has withheld
-        // and a commit has stored since.
+        // Events of apps with an age of their own are anywhere in the lanes. So is what a command has
+        // withheld and a commit has stored since.
         guard state.appRules != nil else { return total }
         return total + (try await siftWaiting().expired)
     }
