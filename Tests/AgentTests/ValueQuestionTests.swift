@@ -38,7 +38,7 @@ struct ValueQuestionTests {
         ]).answer(by: container, known: [:])
     }
 
-    /// Status and code of a question's refusal; nil if there is none.
+    /// The status and code with which a question is refused; nil if it is answered.
     private func refusal(
         _ key: String, _ container: CompiledContainer, functions: JSONValue = ["f"], answers: JSONValue = [:]
     ) -> String? {

@@ -36,7 +36,7 @@ struct AppFunctionTests {
         let second = FunctionCall(function: "greet", parameters: ["user": "ann", "n": 1])
         #expect(value("greeting") == .needs([second]))
         #expect(first.id != second.id && second.id.count == 16)
-        // An answer to another call is none, whatever its function.
+        // An answer counts for its own call only, even if the function is the same.
         answers[FunctionCall(function: "greet", parameters: ["user": "bob", "n": 1]).id] = "hello bob"
         #expect(value("greeting") == .needs([second]))
         answers[second.id] = ["hello", "ann"]

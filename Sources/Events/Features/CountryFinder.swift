@@ -46,8 +46,8 @@ struct CountryFinder: EventFeature {
 
     // MARK: A line
 
-    /// Finds the address and notes what of it is removed. An event's properties are rewritten by their
-    /// limits, so they are told; a record has no limits, and loses its properties here.
+    /// Finds the address, and removes it if the settings say so. From an event's properties the limits'
+    /// feature removes it, because it rewrites them anyway; a record has no limits, so it is done here.
     @inline(__always)
     mutating func check(
         _ line: JudgedLine, _ scanner: inout JSONScanner, _ output: inout LineOutput,

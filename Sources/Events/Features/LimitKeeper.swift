@@ -27,6 +27,11 @@ struct Excess {
 struct LimitKeeper: EventFeature {
     /// Limits of the app; those that cut texts allow them while patterns of tags search texts.
     private var limits = EventLimits()
+    /// The limits that each event meets, beside `limits`: to read a number of a nested value, the compiler
+    /// copies all 129 bytes of it for each event. 0 means no limit.
+    private var mostNames = 0
+    private var mostProperties = 0
+    private var longestName = 0
     /// Event names that the app has used today; owned by the app's state.
     private var names: UnsafeMutablePointer<DistinctNames>?
     /// The app, for the log.
@@ -44,6 +49,9 @@ struct LimitKeeper: EventFeature {
     mutating func begin(_ start: SourceStart, _ scanner: inout JSONScanner, _ added: inout SourceAdditions) {
         let state = start.state
         limits = start.isSearched ? state.settings.limits.withWholeTexts : state.settings.limits
+        mostNames = limits.eventNames.value
+        mostProperties = limits.properties.value
+        longestName = limits.nameLength.value
         names = state.names
         app = state.name
         now = start.now
@@ -72,8 +80,8 @@ struct LimitKeeper: EventFeature {
     /// Whether the properties may pass a limit, or two of them may have the same name.
     @inline(__always)
     private func mayChange(_ scanner: borrowing JSONScanner) -> Bool {
-        let most = limits.properties.value
-        return (most > 0 && scanner.propertyCount > most) || scanner.hasLongText || scanner.mayRepeat
+        (mostProperties > 0 && scanner.propertyCount > mostProperties) || scanner.hasLongText
+            || scanner.mayRepeat
     }
 
     // MARK: Names
@@ -84,7 +92,7 @@ struct LimitKeeper: EventFeature {
         name: UnsafeBufferPointer<UInt8>, of member: Member, _ draft: inout LineDraft,
         _ counts: inout EventCounts
     ) -> FittedName {
-        if limits.nameLength.value == 0 || name.count <= limits.nameLength.value { return .kept(name.count) }
+        if longestName == 0 || name.count <= longestName { return .kept(name.count) }
         return fitLong(name, member, &draft, &counts)
     }
 
@@ -107,8 +115,8 @@ struct LimitKeeper: EventFeature {
     private func admit(
         _ name: UnsafeBufferPointer<UInt8>, _ type: EventType, _ counts: inout EventCounts
     ) -> Excess? {
-        guard limits.eventNames.value > 0, let names else { return nil }
-        return names.pointee.admit(name, limit: limits.eventNames.value) ? nil : tooMany(type, &counts)
+        guard mostNames > 0, let names else { return nil }
+        return names.pointee.admit(name, limit: mostNames) ? nil : tooMany(type, &counts)
     }
 
     /// What happens to an event with a new name when the day's names are used up.

@@ -4,7 +4,7 @@ internal import Model
 /// What the records of a batch hold besides their topics and headers, found in one pass over its lines.
 struct KafkaDrafts {
     private struct Draft {
-        /// Where the event stands in the lines, and its id in `ids`.
+        /// Range of the event in the lines, and range of its id in `ids`.
         let value: Range<Int>
         let eventID: Range<Int>
         let key: [UInt8]?

@@ -15,7 +15,7 @@ struct LokiStreams: ~Copyable {
         let hour: String?
     }
 
-    /// What decides the stream of an event, as it stands in the event.
+    /// The parts of an event that decide its stream, as bytes of the event.
     private struct Source {
         let owner: String
         let app: JSONBytes?

@@ -4,6 +4,8 @@ internal import Model
 /// A body while it is written: bytes that only grow, or shrink to an earlier end.
 ///
 /// An array would check bounds and unique ownership for each of the many short pieces that a format writes.
+/// It is not `LineBuffer` of Events, which keeps its memory between blocks: a body is written once, and its
+/// short pieces have to be inlined, which functions of another module are not.
 struct BodyBuffer: ~Copyable {
     /// First byte; moves when the buffer grows.
     private(set) var start: UnsafeMutablePointer<UInt8>
