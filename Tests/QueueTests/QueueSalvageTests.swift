@@ -155,6 +155,25 @@ struct QueueSalvageTests {
         await store.close()
     }
 
+    @Test("consent that commands have set outlives a salvage that has lost its row, while a batch is leased")
+    func consentLost() async throws {
+        let fixture = try await queue()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var states = ConsentStates()
+        states["shop", "analytics"] = false
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        try await store.setConsent(states)
+        let leased = try #require(try await store.leaseNext(request("main", .normal, events: 50)))
+        try change(path, "DELETE FROM switch", "DELETE FROM chunk WHERE id = 45")
+        _ = try await take(.max, store, "main")
+        #expect(store.snapshot.health.recoveries == 1)
+        _ = try await store.settle(.acknowledged(leased.header))
+        await store.close()
+        let again = try fixture.open { $0.destinations = ["main", "other"] }
+        #expect(again.snapshot.consent == states)
+        await again.close()
+    }
+
     @Test("after a crash between the two renames of a replacement the damaged copy stays, and is reported")
     func interruptedReplacement() throws {
         let directory = try TemporaryDirectory()

@@ -221,8 +221,8 @@ extension QueueStore {
         state.figures = opening.figures
         for lane in state.figures.lanes.indices { state.figures.lanes[lane].revision += revision }
         state.noteAgreement(with: opening.file)
-        keepConsent(in: opening.file)
         takeUpHeld(opening.file)
+        keepConsent(in: opening.file)
         health.recoveries += opening.recoveries
     }
 
