@@ -155,7 +155,7 @@ struct QueueSalvageTests {
         await store.close()
     }
 
-    @Test("consent that commands have set outlives a salvage that has lost its row, while a batch is leased")
+    @Test("consent set by a command outlives a salvage that has lost its row, while a batch is leased")
     func consentLost() async throws {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"

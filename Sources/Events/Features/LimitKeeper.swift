@@ -27,11 +27,6 @@ struct Excess {
 struct LimitKeeper: EventFeature {
     /// Limits of the app; those that cut texts allow them while patterns of tags search texts.
     private var limits = EventLimits()
-    /// The limits that each event meets, beside `limits`: to read a number of a nested value, the compiler
-    /// copies all 129 bytes of it for each event. 0 means no limit.
-    private var mostNames = 0
-    private var mostProperties = 0
-    private var longestName = 0
     /// Event names that the app has used today; owned by the app's state.
     private var names: UnsafeMutablePointer<DistinctNames>?
     /// The app, for the log.
@@ -49,9 +44,6 @@ struct LimitKeeper: EventFeature {
     mutating func begin(_ start: SourceStart, _ scanner: inout JSONScanner, _ added: inout SourceAdditions) {
         let state = start.state
         limits = start.isSearched ? state.settings.limits.withWholeTexts : state.settings.limits
-        mostNames = limits.eventNames.value
-        mostProperties = limits.properties.value
-        longestName = limits.nameLength.value
         names = state.names
         app = state.name
         now = start.now
@@ -80,8 +72,8 @@ struct LimitKeeper: EventFeature {
     /// Whether the properties may pass a limit, or two of them may have the same name.
     @inline(__always)
     private func mayChange(_ scanner: borrowing JSONScanner) -> Bool {
-        (mostProperties > 0 && scanner.propertyCount > mostProperties) || scanner.hasLongText
-            || scanner.mayRepeat
+        let most = limits.properties.value
+        return (most > 0 && scanner.propertyCount > most) || scanner.hasLongText || scanner.mayRepeat
     }
 
     // MARK: Names
@@ -92,7 +84,7 @@ struct LimitKeeper: EventFeature {
         name: UnsafeBufferPointer<UInt8>, of member: Member, _ draft: inout LineDraft,
         _ counts: inout EventCounts
     ) -> FittedName {
-        if longestName == 0 || name.count <= longestName { return .kept(name.count) }
+        if limits.nameLength.value == 0 || name.count <= limits.nameLength.value { return .kept(name.count) }
         return fitLong(name, member, &draft, &counts)
     }
 
@@ -112,16 +104,17 @@ struct LimitKeeper: EventFeature {
 
     /// Admits an event's name to those of the day; returns the limit if they are used up.
     @inline(__always)
-    private func admit(
+    private mutating func admit(
         _ name: UnsafeBufferPointer<UInt8>, _ type: EventType, _ counts: inout EventCounts
     ) -> Excess? {
-        guard mostNames > 0, let names else { return nil }
-        return names.pointee.admit(name, limit: mostNames) ? nil : tooMany(type, &counts)
+        guard limits.eventNames.value > 0, let names else { return nil }
+        return names.pointee.admit(name, limit: limits.eventNames.value) ? nil : tooMany(type, &counts)
     }
 
-    /// What happens to an event with a new name when the day's names are used up.
+    /// What happens to an event with a new name when the day's names are used up. Mutating, although nothing
+    /// changes: otherwise the caller copies all limits for each event, in case this is called.
     @inline(never)
-    private func tooMany(_ type: EventType, _ counts: inout EventCounts) -> Excess? {
+    private mutating func tooMany(_ type: EventType, _ counts: inout EventCounts) -> Excess? {
         // A session's start is the agent's own name: it must not be lost because the app has used up its
         // names.
         if type == .startSession { return nil }
