@@ -66,10 +66,11 @@ public struct LineBuffer: ~Copyable {
     @inline(__always)
     mutating func wrote(to cursor: UnsafeMutablePointer<UInt8>) { count = cursor - start }
 
-    /// At least doubles the memory, so that appending costs constant time on average.
+    /// At least doubles the memory, so that appending costs constant time on average. A buffer that begins
+    /// small, because an idle app needs none, has room for an event at its first growth.
     @inline(never)
     private mutating func grow(_ more: Int) {
-        let larger = max(capacity * 2, count + more)
+        let larger = max(capacity * 2, count + more, 1024)
         let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
         memcpy(moved, start, count)
         start.deallocate()
