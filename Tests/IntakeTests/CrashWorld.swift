@@ -143,6 +143,8 @@ final class CrashWorld {
         }
         guard let machine else { return }
         await machine.reader.stop()
+        // What the reader took between the last look and its stop, as a file that nobody had to wait for.
+        while try await deliver() {}
         await machine.store.close()
         try verify(machine.store.snapshot)
         CrashSpool.cut(.process, seed: 0)

@@ -165,6 +165,8 @@ final class SpoolHarness: Sendable {
     let queue = KeptQueue()
     let log = KeptLog()
     let loop: EventLoop
+    /// Whether a wait of this test has ended without what it waited for.
+    private let hasWaitedInVain = Atomic(false)
 
     init(in parent: String = "/tmp") throws {
         directory = try TemporaryDirectory(in: parent)
@@ -271,11 +273,14 @@ final class SpoolHarness: Sendable {
 
     // MARK: Waiting
 
-    /// Waits until the condition holds, at most a minute: machines that build and test are slow.
+    /// Waits until the condition holds, at most a minute: machines that build and test are slow. After a first wait in vain
+    /// a test has failed, and the next waits are short: a loop of them must not hold up the whole run.
     func until(
         _ what: Comment, at location: SourceLocation = #_sourceLocation, _ condition: () -> Bool
     ) async {
-        if await holds(within: .seconds(60), condition) { return }
+        let limit: Duration = hasWaitedInVain.load(ordering: .relaxed) ? .seconds(1) : .seconds(60)
+        if await holds(within: limit, condition) { return }
+        hasWaitedInVain.store(true, ordering: .relaxed)
         let waited = "waited too long: \(what)"
         Issue.record(
             "\(waited); lines: \(queue.lines.suffix(10).map { $0.prefix(40) }); files: \(names())",
