@@ -105,7 +105,8 @@ extension Entry {
                     range: (first.range.isEmpty ? "" : "\(first.range); ")
                         + "or { \(first.name), \(second.name) }, \(second.name):"
                         + " \(SettingDescription.allowed(second.type, second.range))",
-                    defaultValue: print(Owner()), example: example, why: why, needsRestart: restart))
+                    defaultValue: print(Owner()), example: example, why: why, needsRestart: restart,
+                    halves: [first.name, second.name]))
         } read: { node, path, owner, context in
             context.note(path, at: node.position)
             guard case .table(let members) = node.value else {

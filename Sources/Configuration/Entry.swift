@@ -126,6 +126,8 @@ package struct SettingDescription: Sendable {
     package let why: String
     /// Whether a reload cannot apply it.
     package let needsRestart: Bool
+    /// The names of the two values of a pair, the one that may be written alone first; empty for others.
+    var halves: [String] = []
     /// Whether another section lists it, as this one's text says.
     package fileprivate(set) var isListedElsewhere = false
 }

@@ -232,8 +232,11 @@ extension Settings {
             ])
         }
         var context = ReadContext(origins: origins, origin: origin)
-        let key = String(path.dropFirst(setting.section.path.count + 1))
-        let section = TOMLNode(value: .table([.init(key: key, node: node)]))
+        // Behind the setting's name can only be the name of one of its two values.
+        let keys = path.dropFirst(setting.section.path.count + 1).split(separator: ".")
+        let section = keys.reversed().reduce(node) { inner, key in
+            TOMLNode(value: .table([.init(key: String(key), node: inner)]))
+        }
         let root = TOMLNode(value: .table([.init(key: setting.section.path, node: section)]))
         var changed = self
         changed.read(root, path: "", context: &context)
@@ -247,13 +250,42 @@ extension Settings {
         return changed
     }
 
-    /// The path under which a setting is listed: that of its new key, if the path has an old one.
+    /// The path under which a setting is listed: without the name of one of its two values, and that of its
+    /// new key, if the path has an old one.
     package static func listedPath(of path: String) -> String {
+        let current = currentPath(of: path)
+        let parts = current.split(separator: ".")
+        let isOfPair = current != path || halves(of: parts.prefix(2)).contains { $0 == parts.last ?? "" }
+        return isOfPair && parts.count == 3 ? parts.prefix(2).joined(separator: ".") : current
+    }
+
+    /// The path of the second of a setting's two values, if `value` for the path would set it.
+    ///
+    /// Whoever may set `limits.name_length` may set how long a name can be. What happens to a longer one is
+    /// another matter, `limits.name_length.beyond`.
+    package static func secondValue(in value: JSONValue, for path: String) -> String? {
+        guard let second = halves(of: path.split(separator: ".")[...]).last, value[second] != nil else {
+            return nil
+        }
+        return "\(path).\(second)"
+    }
+
+    /// The path of what an old key sets: `limits.name_length.beyond`; another path stays as it is.
+    package static func currentPath(of path: String) -> String {
         let parts = path.split(separator: ".", maxSplits: 1)
         guard parts.count == 2, let section = description.first(where: { $0.name == parts[0] }),
             let old = section.oldKeys.first(where: { $0.name == parts[1] })
         else { return path }
-        // What is behind a dot is a part of the value: `name_length.beyond`.
-        return "\(section.name).\(old.now.prefix { $0 != "." })"
+        return "\(section.name).\(old.now)"
+    }
+
+    /// The names of a setting's two values; empty for other settings.
+    private static func halves(of path: ArraySlice<Substring>) -> [String] {
+        guard path.count == 2, let section = description.first(where: { $0.name == path[path.startIndex] })
+        else { return [] }
+        for case .setting(let setting) in section.entries where setting.name == path.last ?? "" {
+            return setting.halves
+        }
+        return []
     }
 }

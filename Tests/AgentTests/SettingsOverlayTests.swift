@@ -66,6 +66,30 @@ struct SettingsOverlayTests {
         #expect(overlay.settings.queue.maxAge == .seconds(20 * 86_400))
     }
 
+    @Test("tm10: may_set of a pair grants its first value; the second needs its own name, new or old")
+    func secondValues() {
+        let both: (String, JSONValue) = ("limits.name_length", ["max": 50, "beyond": "refuse"])
+        func overlay(_ maySet: [String], _ values: (String, JSONValue)...) -> SettingsOverlay {
+            SettingsOverlay(base, [container("A", maySet, values)])
+        }
+        let refused = overlay(["limits.name_length"], both)
+        #expect(refused.settings == base)
+        #expect(
+            refused.refused["A"] == [
+                "limits.name_length":
+                    "limits.name_length sets limits.name_length.beyond, which may_set does not name"
+            ])
+        let first = overlay(["limits.name_length"], ("limits.name_length", ["max": 50]))
+        #expect(first.settings.limits.nameLength == LimitSetting(value: 50) && first.refused.isEmpty)
+        for second in ["limits.name_length.beyond", "limits.beyond_name_length"] {
+            let granted = overlay(["limits.name_length", second], both)
+            #expect(granted.settings.limits.nameLength == LimitSetting(value: 50, beyond: .refuse))
+            let alone = overlay([second], (second, "refuse"))
+            #expect(alone.settings.limits.nameLength == LimitSetting(beyond: .refuse), "\(second)")
+            #expect(overlay([second], both).settings == base)
+        }
+    }
+
     @Test("tm10: a value that depends on an event is refused; null sets nothing")
     func withoutEvent() {
         let overlay = SettingsOverlay(

@@ -494,7 +494,7 @@ struct OldKeysTests {
         #expect(both.dispatch.batchMostEvents == 9 && both.dispatch.batchEvents == 50)
     }
 
-    @Test("a container that may set a pair may set both of its values, and one at a time")
+    @Test("the values of a pair are set together, or one at a time, also by the path of one")
     func containersSetPairs() throws {
         let text = """
             [limits]
@@ -515,6 +515,27 @@ struct OldKeysTests {
         #expect(try limit(.object([.init("beyond", .string("cut"))])) == ["100", "cut"])
         #expect(throws: ConfigurationError.self) { try limit(.object([.init("beyond", .string("drop"))])) }
         #expect(throws: ConfigurationError.self) { try limit(.object([.init("most", .integer(1))])) }
+        let changed = try settings.setting("limits.name_length.beyond", to: "cut", origin: .container("A"))
+        #expect(changed.limits.nameLength == LimitSetting(value: 100, beyond: .cut))
+        #expect(throws: ConfigurationError.self) {
+            try settings.setting("limits.name_length.most", to: 1, origin: .container("A"))
+        }
+    }
+
+    @Test("may_set names pairs and their second values; another third name is a mistake")
+    func namesOfPairs() {
+        let problems = read(
+            """
+            [[container]]
+            id = "A"
+            default_file = "/A"
+            may_set = ["limits.name_length", "limits.name_length.beyond", "limits.name_length.most", \
+            "dispatch.interval.max"]
+            """
+        ).problems
+        #expect(
+            problems.map(\.message).count == 2
+                && problems.allSatisfy { $0.message.contains("there is no such setting") }, "\(problems)")
     }
 
     @Test("a setting of a pair that does not exist, or that is wrong, is named")

@@ -25,6 +25,7 @@ struct SettingsOverlay {
         settings = base
         for container in containers {
             let id = container.id
+            let granted = Set(container.settings.maySet.map(Settings.currentPath))
             for path in container.settings.maySet {
                 guard !container.needEvent.contains(path) else {
                     refused[id, default: [:]][path] = "\(path) depends on an event, which settings cannot"
@@ -33,6 +34,10 @@ struct SettingsOverlay {
                 // null is not a value: it does not undo the value of a container before this one.
                 guard let value = container.values.last(where: { $0.key == path })?.value, value != .null
                 else {
+                    continue
+                }
+                if let second = Settings.secondValue(in: value, for: path), !granted.contains(second) {
+                    refused[id, default: [:]][path] = "\(path) sets \(second), which may_set does not name"
                     continue
                 }
                 do throws(ConfigurationError) {
