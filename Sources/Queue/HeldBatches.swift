@@ -44,6 +44,13 @@ struct HeldBatches: Sequence {
         }
     }
 
+    /// Whether a row's batch may have been sent: it was formed or leased, or is a full chunk that an
+    /// earlier process could have leased.
+    func mayHaveBeenSent(_ row: DeliveryRow, in lane: Lane, lastChunkAtOpen: Int64) -> Bool {
+        guard let id = row.batch else { return false }
+        return row.isFormed || self[id] != nil || row.chunk <= lastChunkAtOpen && lane.allows(row)
+    }
+
     @discardableResult
     mutating func removeValue(forKey id: BatchID) -> HeldBatch? {
         guard let removed = groups[group(of: id)].removeValue(forKey: id) else { return nil }

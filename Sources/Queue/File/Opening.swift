@@ -32,11 +32,11 @@ struct Opening {
                     .corrupt, "\(directory.database)-wal is damaged, with transactions after the damage")
             }
             let file = try QueueFile(path: directory.database, options: options)
-            try file.checkEnds()
+            try TableCheck(file).run()
             // Frames of an earlier, longer WAL would otherwise stay behind the end of the present one,
             // and the next start would take them for transactions behind damage.
             _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-            return try complete(Opening(file: file, figures: try file.load()), options, log)
+            return try complete(Opening(file: file, figures: try FigureTables(file).load()), options, log)
         } catch {
             guard error.isDamage || error.code == .fileFull else { throw error }
             log.error("queue database is damaged", ["error": error.message])
@@ -57,8 +57,8 @@ struct Opening {
     {
         do {
             let file = try QueueFile(path: directory.database, options: options)
-            try file.checkEnds()
-            let figures = try file.load()
+            try TableCheck(file).run()
+            let figures = try FigureTables(file).load()
             try file.limit(to: FileBounds(options, maxSize: figures.totals.maxSize))
             return Opening(file: file, figures: figures)
         } catch {
@@ -141,48 +141,18 @@ extension Figures {
     func lane(_ key: LaneKey) -> Int? { lanes.firstIndex { $0.key == key } }
 }
 
-extension QueueFile {
-    /// Checks the tables at a start: the small ones completely, both ends of the large ones, and each
-    /// delivery.
-    ///
-    /// Reading the ends takes milliseconds however large the tables are. Checking all deliveries takes
-    /// half a second of CPU a million rows. It is needed, because a delivery that a search cannot find
-    /// later would lose its chunk: a chunk is deleted with the last delivery that is found.
-    func checkEnds() throws(QueueError) {
-        for table in [
-            "destination", "total", "ledger", "discard", "switch", "memory", "checkpoint", "done_record",
-            "container",
-            "delivery",
-        ] {
-            // `integrity_check` also compares the indexes, which hold a second copy of a destination's
-            // name, and checks the order of the deliveries.
-            // https://www.sqlite.org/pragma.html#pragma_integrity_check
-            let check = ["destination", "delivery"].contains(table) ? "integrity_check" : "quick_check"
-            let answer = try statement("PRAGMA \(check)('\(table)')").all { $0.text(0) }
-            guard answer.first == "ok" else { throw database.damage("table \(table)") }
-        }
-        let deliveries = try database.prepare("SELECT \(DeliveryRow.columns) FROM delivery")
-        while try deliveries.step() { _ = try readRow(deliveries) }
-        for end in ["", "DESC"] {
-            _ = try database.integer("SELECT length(frame) FROM chunk ORDER BY id \(end) LIMIT 1")
-            for table in ["dead_letter", "quarantine"] {
-                _ = try database.integer("SELECT id FROM \(table) ORDER BY id \(end) LIMIT 1")
-            }
-        }
-    }
-
+extension RestoredState {
     /// Reads the state from which the agent continues after a start.
-    func restore() throws(QueueError) -> RestoredState {
-        var state = RestoredState()
-        state.checkpoints = try statement("SELECT key, path, offset, state FROM checkpoint").all {
+    init(_ file: QueueFile) throws(QueueError) {
+        self.init()
+        checkpoints = try file.statement("SELECT key, path, offset, state FROM checkpoint").all {
             Checkpoint(key: $0.bytes(0), path: $0.text(1), offset: Int64($0.integer(2)), state: $0.bytes(3))
         }
-        state.done = try statement("SELECT claim, handle FROM done_record").all {
+        done = try file.statement("SELECT claim, handle FROM done_record").all {
             DoneRecord(claim: $0.bytes(0), handle: $0.bytes(1))
         }
-        let memory = try statement("SELECT name, value FROM memory").all { ($0.text(0), $0.bytes(1)) }
-        state.memory = Dictionary(memory) { _, last in last }
-        return state
+        let rows = try file.statement("SELECT name, value FROM memory").all { ($0.text(0), $0.bytes(1)) }
+        memory = Dictionary(rows) { _, last in last }
     }
 }
 

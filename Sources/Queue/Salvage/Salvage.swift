@@ -27,7 +27,7 @@ enum Salvage {
         }
         let aside = try directory.finishSalvage(now: now) ?? directory.database
         let file = try QueueFile(path: directory.database, options: options)
-        let figures = try file.load()
+        let figures = try FigureTables(file).load()
         log.error(
             "queue database replaced",
             [

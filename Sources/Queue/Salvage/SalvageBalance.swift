@@ -36,7 +36,7 @@ struct SalvageBalance {
         // The steps build on each other: destinations first, then deliveries of known destinations,
         // then the counts.
         try database.execute("INSERT OR IGNORE INTO total (id) VALUES (1)")
-        let copy = try target.ledgerCopy()
+        let copy = try FigureTables(target).ledgerCopy()
         for entry in copy?.entries ?? [] {
             try name(entry.lane.destination, entry.name, tables)
             // If a bit of a name has changed there are two versions of it. The configuration tells
@@ -63,7 +63,7 @@ struct SalvageBalance {
         try database.execute(
             "DELETE FROM delivery WHERE EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND (chunk.priority <> "
                 + "delivery.priority OR delivery.first + delivery.events > chunk.events))")
-        var figures = try target.load()
+        var figures = try FigureTables(target).load()
         try takeTotalsFromCopy(&figures.totals)
         var loss = Loss()
         // What should be queued, by the ledger or its copy, is compared with the rows that were found.
@@ -182,7 +182,7 @@ struct SalvageBalance {
     private func fill(_ id: Int64, _ lane: Lane, _ tables: borrowing TableWriter) throws(QueueError) -> Int {
         let rows = try target.rows(of: id, in: lane.key)
         guard let chunk = try target.readChunk(id) else {
-            return rows.isEmpty ? try target.holding(of: id)?.holders.events ?? 0 : 0
+            return rows.isEmpty ? try HolderTable(target).holding(of: id)?.holders.events ?? 0 : 0
         }
         var gaps: [Range<Int>] = []
         var next = 0
@@ -213,7 +213,7 @@ struct SalvageBalance {
     private func balance(_ lane: inout Lane) throws(QueueError) -> Int {
         let mine = "WHERE destination = \(lane.destination) AND priority = \(lane.priority.rawValue)"
         try target.database.execute("DELETE FROM delivery \(mine) AND chunk NOT IN (SELECT id FROM chunk)")
-        let queued = try target.sum("events", "delivery \(mine)")
+        let queued = try FigureTables(target).sum("events", "delivery \(mine)")
         let missing = lane.ledger.queued - queued
         if missing > 0 {
             lane.ledger.lost += missing
@@ -221,8 +221,8 @@ struct SalvageBalance {
             lane.ledger.accepted -= missing
         }
         lane.ledger.queued = queued
-        lane.queuedBytes = try target.sum("bytes", "delivery \(mine)")
-        lane.deadLetters = try target.sum("1", "dead_letter \(mine)")
+        lane.queuedBytes = try FigureTables(target).sum("bytes", "delivery \(mine)")
+        lane.deadLetters = try FigureTables(target).sum("1", "dead_letter \(mine)")
         lane.batches = BatchCounts()
         lane.isDirty = true
         return max(0, missing)
@@ -231,12 +231,12 @@ struct SalvageBalance {
     /// Counts the rows of the tables that have totals.
     private func count(_ figures: inout Figures) throws(QueueError) {
         figures.totals.deadLetters.count = figures.lanes.reduce(0) { $0 + $1.deadLetters }
-        figures.totals.quarantine.count = try target.sum("1", "quarantine")
+        figures.totals.quarantine.count = try FigureTables(target).sum("1", "quarantine")
         for shelf in [Shelf.deadLetters, .quarantine] {
-            figures.totals[keyPath: shelf.kept].bytes = try target.sum(
+            figures.totals[keyPath: shelf.kept].bytes = try FigureTables(target).sum(
                 "\(rowCost) + \(shelf.length)", shelf.table)
         }
-        figures.totals.stored = try target.sum(chunkCostColumn, "chunk")
+        figures.totals.stored = try FigureTables(target).sum(chunkCostColumn, "chunk")
         let last = try target.database.integer("SELECT coalesce(max(id), 0) FROM chunk") ?? 0
         figures.totals.lastChunk = max(figures.totals.lastChunk, last)
         let intake = figures.totals.intake

@@ -95,7 +95,7 @@ extension Transaction {
     /// under another id.
     mutating func sift(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
         guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil,
-            let sifted = try state.sifted(row, chunk, lane, file)
+            let sifted = try Sifter(state, lane, file).sifted(row, chunk)
         else { return try lose(chunk: row.chunk) }
         let key = state.figures.lanes[lane].key
         try tables.delete(row, from: key)
@@ -161,8 +161,9 @@ extension Transaction {
 
     /// Number of a row's events that leave; all of them if they are damaged.
     private func leaving(_ row: DeliveryRow, _ lane: Int) throws(QueueError) -> Int {
-        guard try state.isToBeSifted(row, in: lane, file) else { return 0 }
-        guard let chunk = try file.readChunk(row.chunk), let sifted = try state.sifted(row, chunk, lane, file)
+        let sifter = Sifter(state, lane, file)
+        guard try sifter.isToBeSifted(row) else { return 0 }
+        guard let chunk = try file.readChunk(row.chunk), let sifted = try sifter.sifted(row, chunk)
         else { return row.events }
         return sifted.gone.values.reduce(0) { $0 + $1.events }
     }
@@ -186,7 +187,7 @@ extension Transaction {
                 }
             }
         }
-        let holders = try file.holding(of: id)?.holders ?? ChunkHolders()
+        let holders = try HolderTable(file).holding(of: id)?.holders ?? ChunkHolders()
         let names = holders.names(of: 0..<lines.count)
         let staying = StayingLines(of: lines) { line, _ in isNeeded[line] || !rules.withholds(names[line]) }
         guard staying.count < lines.count else { return false }
@@ -219,7 +220,7 @@ extension Transaction {
             guard left > 0 else { return (found, row.chunk) }
             last = row.chunk
             // What is unpacked and judged counts, whether or not something leaves.
-            if try state.isToBeSifted(row, in: lane, file) {
+            if try Sifter(state, lane, file).isToBeSifted(row) {
                 left -= row.bytes
             }
             guard try siftWaiting(chunk: row.chunk, lane, into: &found) else { continue }

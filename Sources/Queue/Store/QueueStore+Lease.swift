@@ -98,7 +98,7 @@ extension QueueStore {
         else { return nil }
         let file = try opened()
         try file.database.begin()
-        return try state.nextFree(in: lane, request, of: file)
+        return try LaneSearch(state, lane, file).nextFree(request)
     }
 
     /// Leases a known batch again, with the lane as it is then. No batch if it is gone (purged, moved,
@@ -137,7 +137,8 @@ extension QueueStore {
         }
         guard known.status == .free, known.header.destination == destination else { return nil }
         try file.database.begin()
-        guard let loaded = try state.load(known.rows, id, known.lane, of: file), try state.isFit(loaded, file)
+        guard let loaded = try state.load(known.rows, id, known.lane, of: file),
+            try Sifter(state, known.lane, file).isFit(loaded)
         else {
             return try await write { transaction throws(QueueError) in
                 // Another call may have leased the batch before this transaction.
@@ -158,7 +159,7 @@ extension QueueStore {
         do throws(QueueError) {
             return try reading { file throws(QueueError) in
                 var apps: [String] = []
-                for row in state.held[id]?.rows ?? [] { apps += try file.holders(of: row) }
+                for row in state.held[id]?.rows ?? [] { apps += try HolderTable(file).holders(of: row) }
                 return apps
             }
         } catch {
@@ -191,6 +192,15 @@ extension QueueState {
         case leased(Batch)
         /// The next events must be joined, split, recorded or removed first.
         case needsWrite
+    }
+
+    /// Finds what to lease next from a lane, and moves the lane's cursor past rows in known batches.
+    mutating func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError)
+        -> LaneSearch.Candidate
+    {
+        var search = LaneSearch(self, lane, file)
+        defer { figures.lanes[lane].cursor = search.cursor }
+        return try search.next(request)
     }
 
     /// Leases a lane's next batch, if it is a full chunk for which nothing has to be written.

@@ -33,7 +33,7 @@ extension QueueStore {
         _ kind: RecordStore, _ selection: RecordSelection, _ after: String?, _ limit: Int, _ file: QueueFile,
         _ body: (any StoredRecord) throws(QueueError) -> Bool
     ) throws(QueueError) {
-        guard kind != .queue else { return try state.readQueue(selection, after: after, in: file, body) }
+        guard kind != .queue else { return try QueuedRows(state, file).read(selection, after: after, body) }
         try KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
             .read(limit: limit, in: file, body)
     }

@@ -20,7 +20,7 @@ extension QueueStore {
 
     /// The bad lines of a file that could not be kept, with the names of their rows.
     public func unkept(of file: String) throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
-        try reading { queue throws(QueueError) in try queue.unkept(of: file) }
+        try reading { queue throws(QueueError) in try UnkeptTable(queue).lines(of: file) }
     }
 
     /// Makes a commit durable, all or nothing: its events, counts, checkpoints and memory (exact
@@ -98,7 +98,7 @@ extension Transaction {
         // not be kept.
         try set(commit.memory)
         if commit.memory.keys.contains(where: { $0.hasPrefix(UnkeptLines.prefix) }) {
-            state.figures.unkept = try file.filesToStay()
+            state.figures.unkept = try UnkeptTable(file).filesToStay()
         }
         try storeQuarantined(commit.quarantined)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
@@ -197,7 +197,7 @@ extension Transaction {
         for file in progress.unlinked.map(\.handle) + progress.forgotten where !done.contains(file) {
             let name = Hexadecimal.text(file)
             guard state.figures.unkept.removeValue(forKey: name) != nil else { continue }
-            for row in try self.file.unkept(of: name) {
+            for row in try UnkeptTable(self.file).lines(of: name) {
                 try tables.run("DELETE FROM memory WHERE name = ?", row.name)
             }
         }

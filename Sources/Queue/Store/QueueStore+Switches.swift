@@ -76,7 +76,8 @@ extension QueueStore {
         for name in Set(state.figures.lanes.map(\.name)) {
             count += try await inParts(of: name, nil) { transaction, rows, _ throws(QueueError) in
                 var count = 0
-                for row in rows { count += try transaction.file.holders(of: row).count { $0 == app } }
+                let table = HolderTable(transaction.file)
+                for row in rows { count += try table.holders(of: row).count { $0 == app } }
                 return count
             }.reduce(0, +)
         }

@@ -156,7 +156,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
 
     /// Returns the state from which the agent continues after a start.
     public func restore() throws(QueueError) -> RestoredState {
-        let restored = try reading { file throws(QueueError) in try file.restore() }
+        let restored = try reading { file throws(QueueError) in try RestoredState(file) }
         // From now on, wake-ups of other loops are gathered; `transact` sends them before it may wait
         // for the disk.
         loop.gatherWakeUps()

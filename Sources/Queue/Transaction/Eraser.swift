@@ -64,7 +64,7 @@ struct Eraser {
             erased.damagedChunks += 1
             return 0
         }
-        let holders = try transaction.file.holding(of: id)?.holders ?? ChunkHolders()
+        let holders = try HolderTable(transaction.file).holding(of: id)?.holders ?? ChunkHolders()
         let names = holders.names(of: 0..<lines.count)
         let staying = StayingLines(of: lines) { line, bytes in !judge(bytes, names[line]) }
         let gone = lines.count - staying.count

@@ -11,7 +11,7 @@ internal import Model
 //                                 ▼ │                       ▲
 //                                free ──────────────────────┘
 //
-// At a start every formed batch is free (`QueueFile.countFormed`). A batch of which a part is damaged
+// At a start every formed batch is free (`FigureTables.countFormed`). A batch of which a part is damaged
 // is dissolved, and its other rows wait again (`dissolveBatch`). `move` puts a batch into another lane,
 // where it is free.
 extension QueueState {
@@ -30,7 +30,7 @@ extension QueueState {
     func noteAgreement(with file: QueueFile) {
         assert(
             {
-                environment.isCounted = file.agrees(with: figures)
+                environment.isCounted = FigureTables(file).agree(with: figures)
                 return true
             }())
     }
@@ -106,27 +106,5 @@ extension Totals {
             now.read < old.read || now.accepted < old.accepted || now.refused < old.refused
             || now.quarantined < old.quarantined
         return fell ? "8: of what was read \(now), it was \(old)" : nil
-    }
-}
-
-extension QueueFile {
-    /// Whether the counts equal those of the rows. Reads all rows.
-    fileprivate func agrees(with figures: Figures) -> Bool {
-        do throws(QueueError) {
-            for lane in figures.lanes {
-                let mine = "WHERE destination = \(lane.destination) AND priority = \(lane.priority.rawValue)"
-                guard try sum("events", "delivery \(mine)") == lane.ledger.queued,
-                    try sum("bytes", "delivery \(mine)") == lane.queuedBytes,
-                    try sum("1", "dead_letter \(mine)") == lane.deadLetters
-                else { return false }
-            }
-            let stored = try sum(chunkCostColumn, "chunk")
-            let deadLetters = try sum("1", "dead_letter")
-            let quarantined = try sum("1", "quarantine")
-            return stored == figures.totals.stored && deadLetters == figures.totals.deadLetters.count
-                && quarantined == figures.totals.quarantine.count
-        } catch {
-            return false
-        }
     }
 }

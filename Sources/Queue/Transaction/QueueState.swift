@@ -80,12 +80,14 @@ struct QueueState {
         var bytes: Int
     }
 
-    /// Whether an event time is too old for a lane's destination. An event of exactly the maximum age
-    /// is kept. While the clock is not trusted nothing is too old.
+    /// Whether an event time is too old for a lane's destination.
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
-        guard environment.isClockTrusted() else { return false }
-        let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
-        return environment.time.wallTime - newest > own ?? options.maxAge
+        environment.isExpired(newest, maxAge: maxAge(of: figures.lanes[lane].name))
+    }
+
+    /// Age after which a destination's events expire.
+    func maxAge(of destination: DestinationName) -> Duration {
+        options.maxAges.isEmpty ? options.maxAge : options.maxAges[destination] ?? options.maxAge
     }
 
     /// Whether any destination may have to give up events when storing would wait.
@@ -126,12 +128,9 @@ struct QueueState {
         return batch.status != .free
     }
 
-    /// Whether a row's batch may have been sent: it was formed or leased, or is a full chunk that an
-    /// earlier process could have leased. A batch that may have been sent must not be sent with other
-    /// events.
+    /// Whether a row's batch may have been sent. If so, it must not be sent with other events.
     func mayHaveBeenSent(_ row: DeliveryRow, in lane: Lane) -> Bool {
-        guard let id = row.batch else { return false }
-        return row.isFormed || held[id] != nil || row.chunk <= environment.lastChunkAtOpen && lane.allows(row)
+        held.mayHaveBeenSent(row, in: lane, lastChunkAtOpen: environment.lastChunkAtOpen)
     }
 
     /// Bytes that dead letters may take: their bound, or less while the file is full before its bounds.
@@ -181,6 +180,12 @@ final class QueueEnvironment {
     /// Whether events may expire. Asked at each use: a check at intervals would notice a step of the
     /// clock after thousands of events have expired.
     func isClockTrusted() -> Bool { steps.isSteady(at: time) && trust?(time) ?? true }
+
+    /// Whether an event time is too old. An event of exactly the maximum age is kept. While the clock is not
+    /// trusted nothing is too old.
+    func isExpired(_ time: Timestamp, maxAge: Duration) -> Bool {
+        isClockTrusted() && self.time.wallTime - time > maxAge
+    }
 
     /// What is known about steps of the clock, as text for the next process.
     func lookAtClock() -> String {

@@ -91,7 +91,7 @@ extension StayingLines {
     ) throws(QueueError) {
         guard count > 0 else { return try transaction.dismiss(chunk: id) }
         let frame = try transaction.pack(bytes, chunk.compression)
-        let known = try transaction.file.holding(of: id)
+        let known = try HolderTable(transaction.file).holding(of: id)
         let smaller = Holding(
             chunk: id, priority: known?.priority ?? .normal,
             cost: chunkCost(frame: frame.count, destinations: chunk.destinations),

@@ -25,7 +25,7 @@ extension Transaction {
             ",\(-abs($0.key))"
         }
         .sorted().joined()
-        let holders = try file.holding(of: row.chunk)?.holders ?? ChunkHolders()
+        let holders = try HolderTable(file).holding(of: row.chunk)?.holders ?? ChunkHolders()
         let apps = holders.names(of: events)
         let text = failure.message.utf8.count + failure.excerpt.utf8.count
         for (event, app) in zip(events, apps) {
@@ -146,23 +146,5 @@ extension Transaction {
         let bytes = Dictionary(sizes) { $0 + $1 }
         state.figures[keyPath: shelf.bytesByApp] = bytes
         return bytes
-    }
-}
-
-extension QueueFile {
-    /// Bad lines that could not be kept, with the names of their rows in table `memory`: of all files,
-    /// or of one.
-    func unkept(of file: String = "") throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
-        // "0" follows "/" in ASCII, so the range covers all names with the prefix.
-        try statement("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name").with(
-            UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"),
-            file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0"
-        ).all { ($0.text(0), UnkeptLines($0.bytes(1))) }.compactMap { name, lines in lines.map { (name, $0) }
-        }
-    }
-
-    /// Path by file handle of the files with bad lines that could not be kept.
-    func filesToStay() throws(QueueError) -> [String: String] {
-        try unkept().reduce(into: [:]) { $0[UnkeptLines.file(ofRow: $1.name)] = $1.lines.path }
     }
 }

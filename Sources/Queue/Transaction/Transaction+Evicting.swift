@@ -40,7 +40,7 @@ extension Transaction {
                     + "WHERE id NOT IN (SELECT chunk FROM holding)")
         }
         var holdings = Holdings()
-        let rows = try file.holdings(from: 0)
+        let rows = try HolderTable(file).holdings(from: 0)
         while try rows.step() { holdings.add(Holding(rows)) }
         state.figures.holdings = holdings
     }
@@ -53,7 +53,7 @@ extension Transaction {
         var passed = state.figures.holdings?.start(for: givers, priority) ?? 0
         var isPassing = true
         defer { state.figures.holdings?.pass(passed, for: givers, priority) }
-        let rows = try file.holdings(from: passed)
+        let rows = try HolderTable(file).holdings(from: passed)
         defer { rows.reset() }
         while try rows.step() {
             let holding = Holding(rows)

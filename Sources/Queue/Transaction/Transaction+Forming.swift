@@ -46,13 +46,14 @@ extension Transaction {
             let first = found.rows.first
         else { return nil }
         guard first.isFormed else {
-            guard try !state.isToBeSifted(first, in: lane, file) else {
+            guard try !Sifter(state, lane, file).isToBeSifted(first) else {
                 try sift(first, lane)
                 return nil
             }
             return try takeWhole(first, id, lane, nil)
         }
-        guard let loaded = try state.load(found.rows, id, lane, of: file), try state.isFit(loaded, file)
+        guard let loaded = try state.load(found.rows, id, lane, of: file),
+            try Sifter(state, lane, file).isFit(loaded)
         else {
             try removeUnfit(found.rows, id, lane)
             return nil
@@ -121,8 +122,8 @@ extension Transaction {
         let fits = row.events <= request.maxEvents && row.bytes <= request.maxBytes
         guard !request.notOf.isEmpty, !fits else { return row }
         let unwanted = request.notOf.union([""])
-        guard let wanted = try file.holders(of: row).firstIndex(where: { !unwanted.contains($0) }),
-            wanted > 0,
+        let holders = try HolderTable(file).holders(of: row)
+        guard let wanted = holders.firstIndex(where: { !unwanted.contains($0) }), wanted > 0,
             let lines = unpacker.lines(of: chunk)
         else { return row }
         var before = row

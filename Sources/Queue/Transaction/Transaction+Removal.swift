@@ -12,7 +12,7 @@ extension Transaction {
 
     /// Deletes a chunk that no destination waits for.
     mutating func remove(chunk: Int64, cost: Int) throws(QueueError) {
-        if state.figures.holdings != nil, let holding = try file.holding(of: chunk) {
+        if state.figures.holdings != nil, let holding = try HolderTable(file).holding(of: chunk) {
             state.figures.holdings?.remove(holding)
         }
         try tables.deleteChunk(chunk)

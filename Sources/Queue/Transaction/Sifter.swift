@@ -19,60 +19,75 @@ struct SiftedRow {
     var withholds: Bool { gone.keys.contains { $0 != .expired } }
 }
 
-// Judges waiting events one by one, before they are sent: by their age, and by what commands have withheld.
-extension QueueState {
+/// Judges a lane's waiting events one by one, before they are sent: by their age, and by what commands have
+/// withheld.
+struct Sifter {
+    private let file: QueueFile
+    private let environment: QueueEnvironment
+    /// What must leave because of its app; nil for nothing.
+    private let rules: AppRules?
+    private let destination: DestinationName
+    /// The lane's own age after which events expire.
+    private let maxAge: Duration
+
+    init(_ state: QueueState, _ lane: Int, _ file: QueueFile) {
+        self.file = file
+        environment = state.environment
+        rules = state.appRules
+        destination = state.figures.lanes[lane].name
+        maxAge = state.maxAge(of: destination)
+    }
+
+    /// Whether an event time is too old for the lane.
+    private func isExpired(_ time: Timestamp) -> Bool { environment.isExpired(time, maxAge: maxAge) }
+
     /// Whether some of a row's events may have expired or must not be sent, so that each has to be examined.
     ///
     /// An examination after which this is still true must have changed the row: a lease repeats it.
-    func isToBeSifted(_ row: DeliveryRow, in lane: Int, _ file: QueueFile) throws(QueueError) -> Bool {
-        if environment.eventTime != nil, isExpired(row.firstTime, in: lane) { return true }
-        guard let appRules else { return false }
-        let name = figures.lanes[lane].name
+    func isToBeSifted(_ row: DeliveryRow) throws(QueueError) -> Bool {
+        if environment.eventTime != nil, isExpired(row.firstTime) { return true }
+        guard let rules else { return false }
         let age = mayExpire ? environment.time.wallTime - row.firstTime : nil
-        guard appRules.concern(name, age: age) else { return false }
-        let holders = try file.holding(of: row.chunk)?.holders ?? ChunkHolders()
+        guard rules.concern(destination, age: age) else { return false }
+        let holders = try HolderTable(file).holding(of: row.chunk)?.holders ?? ChunkHolders()
         let apps = holders.apps(of: row.first..<row.first + row.events)
-        if apps.contains(where: { appRules.reason(of: $0, name) != nil }) { return true }
+        if apps.contains(where: { rules.reason(of: $0, destination) != nil }) { return true }
         let mayLeave = apps.contains { app in
-            app.isEmpty || age.map { appRules.isExpired(app, age: $0) } ?? false
+            app.isEmpty || age.map { rules.isExpired(app, age: $0) } ?? false
         }
         guard mayLeave else { return false }
         // The oldest event may be another app's, and an event without a known app of any.
-        guard let chunk = try file.readChunk(row.chunk),
-            let sifted = try sifted(row, chunk, lane, file)
-        else { return true }
+        guard let chunk = try file.readChunk(row.chunk), let sifted = try sifted(row, chunk) else {
+            return true
+        }
         return !sifted.gone.isEmpty
     }
 
     /// Whether all of a batch's events may be sent.
-    func isFit(_ batch: LoadedBatch, _ file: QueueFile) throws(QueueError) -> Bool {
-        let lane = batch.held.lane
-        if isExpired(batch.newest, in: lane) { return false }
-        for row in batch.held.rows where try isToBeSifted(row, in: lane, file) {
+    func isFit(_ batch: LoadedBatch) throws(QueueError) -> Bool {
+        if isExpired(batch.newest) { return false }
+        for row in batch.held.rows where try isToBeSifted(row) {
             // A row that was split has its chunk's least time, so its own events must be examined.
-            guard let chunk = try file.readChunk(row.chunk),
-                let sifted = try sifted(row, chunk, lane, file), sifted.gone.isEmpty
+            guard let chunk = try file.readChunk(row.chunk), let sifted = try sifted(row, chunk),
+                sifted.gone.isEmpty
             else { return false }
         }
         return true
     }
 
     /// Judges the events of a row one by one; nil if the frame is damaged.
-    func sifted(
-        _ row: DeliveryRow, _ chunk: StoredChunk, _ lane: Int, _ file: QueueFile
-    ) throws(QueueError) -> SiftedRow? {
-        let name = figures.lanes[lane].name
+    func sifted(_ row: DeliveryRow, _ chunk: StoredChunk) throws(QueueError) -> SiftedRow? {
         let now = environment.time.wallTime
         // The chunk of an old file never expires. The present time keeps it from being examined again for
         // as long as an event may wait.
         let isOld = chunk.lastTime.nanoseconds == .max
-        if isOld, appRules?.withholds(from: name) != true {
+        if isOld, rules?.withholds(from: destination) != true {
             var same = row
             same.firstTime = now
             return SiftedRow(left: [same])
         }
         guard let lines = environment.unpacker.lines(of: chunk) else { return nil }
-        let apps = appRules == nil ? [] : try file.apps(of: row, lines)
+        let apps = rules == nil ? [] : try HolderTable(file).apps(of: row, lines)
         var sifted = SiftedRow()
         for event in row.first..<row.first + row.events {
             let line = lines.slice(event..<event + 1)
@@ -81,12 +96,12 @@ extension QueueState {
             // event.
             let time = isOld ? now : environment.eventTime?(Array(line), row.acceptedAt) ?? chunk.lastTime
             let departure: SiftedRow.Departure?
-            if let reason = appRules?.reason(of: app, name) {
+            if let reason = rules?.reason(of: app, destination) {
                 departure = .withheld(reason: reason)
             } else {
                 let isOver =
-                    isExpired(time, in: lane)
-                    || mayExpire && appRules?.isExpired(app, age: now - time) == true
+                    isExpired(time)
+                    || mayExpire && rules?.isExpired(app, age: now - time) == true
                 departure = isOver ? .expired : nil
             }
             if let departure {

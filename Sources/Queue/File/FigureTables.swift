@@ -1,10 +1,11 @@
-// Reads and writes the counts: tables `destination`, `ledger`, `discard` and `total`.
-
 internal import Model
 
-// The figures: tables `destination`, `ledger`, `discard`, `total`.
+/// The counts as they are stored: tables `destination`, `ledger`, `discard` and `total`.
+struct FigureTables {
+    private let file: QueueFile
 
-extension QueueFile {
+    init(_ file: QueueFile) { self.file = file }
+
     /// Reads all counts. It reads a row for each lane and each formed batch, not the backlog, so a
     /// start with a million queued events is fast.
     ///
@@ -17,14 +18,14 @@ extension QueueFile {
         for index in figures.lanes.indices {
             try countFormed(&figures.lanes[index])
         }
-        let discards = try database.prepare("SELECT destination, priority, reason, events FROM discard")
+        let discards = try file.database.prepare("SELECT destination, priority, reason, events FROM discard")
         while try discards.step() {
             guard let lane = LaneKey(discards) else { continue }
             figures.discards[Figures.DiscardKey(lane: lane, reason: discards.text(2))] = discards.integer(3)
         }
-        figures.unkept = try filesToStay()
+        figures.unkept = try UnkeptTable(file).filesToStay()
         figures.unknownLosses =
-            try database.integer(
+            try file.database.integer(
                 "SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'")
             ?? 0
         return figures
@@ -32,20 +33,22 @@ extension QueueFile {
 
     /// Reads the only row of `total`.
     private func loadTotals() throws(QueueError) -> Totals {
-        let row = try database.prepare("SELECT * FROM total")
-        guard try row.step() else { throw database.damage("table total is empty") }
+        let row = try file.database.prepare("SELECT * FROM total")
+        guard try row.step() else { throw file.database.damage("table total is empty") }
         var totals = Totals()
         for (column, figure) in Totals.figures.enumerated() {
             totals[keyPath: figure] = row.integer(Int32(column + 1))
             // Larger counts cannot occur, and sums of counts in this range cannot overflow.
-            guard (0...1 << 53).contains(totals[keyPath: figure]) else { throw database.damage("the totals") }
+            guard (0...1 << 53).contains(totals[keyPath: figure]) else {
+                throw file.database.damage("the totals")
+            }
         }
         return totals
     }
 
     /// Reads destinations and ledgers, and makes lanes for both priorities of each destination.
     private func loadLanes() throws(QueueError) -> [Lane] {
-        let row = try database.prepare(
+        let row = try file.database.prepare(
             """
             SELECT d.id, l.priority, d.name, l.accepted, l.retried, l.acknowledged, l.dead_lettered, l.evicted,
             l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes, l.dead_letters
@@ -70,14 +73,14 @@ extension QueueFile {
                 ledger[keyPath: figure.path] = row.integer(Int32(column + 3))
             }
             guard (3..<12).allSatisfy({ (0...1 << 53).contains(row.integer(Int32($0))) }) else {
-                throw database.damage("the ledger")
+                throw file.database.damage("the ledger")
             }
             if !ledger.balances {
                 // If the second copy has the same imbalance, no page was damaged: an earlier version
                 // counted wrongly. A salvage would not repair that, so the start continues and reports
                 // the imbalance.
                 let copied = try ledgerCopy()?.entries.contains { $0.lane == key && $0.ledger == ledger }
-                guard copied ?? false else { throw database.damage("the ledger") }
+                guard copied ?? false else { throw file.database.damage("the ledger") }
             }
             lanes[index].ledger = ledger
             lanes[index].queuedBytes = row.integer(12)
@@ -88,18 +91,38 @@ extension QueueFile {
 
     /// The second copy of the ledger; nil if it is missing or unreadable.
     func ledgerCopy() throws(QueueError) -> LedgerCopy? {
-        try statement("SELECT copy FROM total").first { $0.text(0) }.flatMap { LedgerCopy($0) }
+        try file.statement("SELECT copy FROM total").first { $0.text(0) }.flatMap { LedgerCopy($0) }
     }
 
     /// Sum of an SQL expression over a table; `table` may end with a WHERE clause.
     func sum(_ expression: String, _ table: String) throws(QueueError) -> Int {
-        try database.integer("SELECT coalesce(sum(\(expression)), 0) FROM \(table)") ?? 0
+        try file.database.integer("SELECT coalesce(sum(\(expression)), 0) FROM \(table)") ?? 0
+    }
+
+    /// Whether the counts equal those of the rows. Reads all rows.
+    func agree(with figures: Figures) -> Bool {
+        do throws(QueueError) {
+            for lane in figures.lanes {
+                let mine = "WHERE destination = \(lane.destination) AND priority = \(lane.priority.rawValue)"
+                guard try sum("events", "delivery \(mine)") == lane.ledger.queued,
+                    try sum("bytes", "delivery \(mine)") == lane.queuedBytes,
+                    try sum("1", "dead_letter \(mine)") == lane.deadLetters
+                else { return false }
+            }
+            let stored = try sum(chunkCostColumn, "chunk")
+            let deadLetters = try sum("1", "dead_letter")
+            let quarantined = try sum("1", "quarantine")
+            return stored == figures.totals.stored && deadLetters == figures.totals.deadLetters.count
+                && quarantined == figures.totals.quarantine.count
+        } catch {
+            return false
+        }
     }
 
     /// Counts the formed batches of a lane. At a start all of them are free, because leases are only in
     /// memory.
     private func countFormed(_ lane: inout Lane) throws(QueueError) {
-        let row = try statement(
+        let row = try file.statement(
             """
             SELECT count(DISTINCT batch), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery
             INDEXED BY delivery_formed WHERE state = 1 AND destination = ? AND priority = ?
