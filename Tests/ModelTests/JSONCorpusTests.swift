@@ -1,3 +1,4 @@
+import EventLoops
 import Model
 import TestKit
 import Testing
@@ -53,6 +54,27 @@ struct JSONCorpusTests {
                     #expect(json == [0x22] + expected + [0x22], "\(byte) at \(place)")
                 }
             }
+        }
+    }
+
+    @Test("strings: text escaped into memory is what text appended to an array is")
+    func escapedIntoMemory() {
+        var random = RepeatableRandom(seed: 57)
+        let bytes: [UInt8] = [0x22, 0x5C, 0x61, 0x20, 0x7F, 0xC3, 0xA9, 0x22]
+        for round in 0..<2000 {
+            // Control characters are rare, because each ends a run.
+            let text: [UInt8] = (0..<Int.random(in: 0...90, using: &random)).map { _ in
+                Int.random(in: 0...40, using: &random) == 0 && round % 2 == 0
+                    ? UInt8.random(in: 0...31, using: &random) : bytes[Int.random(in: 0...7, using: &random)]
+            }
+            var appended: [UInt8] = []
+            text.withUnsafeBufferPointer { JSONString.append($0, to: &appended) }
+            let escaped = [UInt8](unsafeUninitializedCapacity: text.count * JSONString.longestEscape + 16) {
+                memory, count in
+                guard let start = memory.baseAddress else { return }
+                count = text.withUnsafeBufferPointer { JSONString.escape($0, to: start) }
+            }
+            #expect([0x22] + escaped + [0x22] == appended, "\(text)")
         }
     }
 

@@ -129,7 +129,159 @@ const uint8_t *cscan_text(const uint8_t *p, const uint8_t *run_end, bool *is_esc
     return __builtin_cpu_supports("ssse3") ? text_end(p, run_end, is_escaped) : NULL;
 }
 
+// The closing quote of a string whose text begins at `p`; null if the string has no end.
+static inline __attribute__((always_inline)) const uint8_t *string_end(
+    const uint8_t *p, const uint8_t *end, bool *is_escaped) {
+    while (end - p >= 16) {
+        __m128i text = _mm_loadu_si128((const __m128i *)p);
+        __m128i stop = _mm_or_si128(
+            _mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
+        uint32_t stops = (uint32_t)_mm_movemask_epi8(stop);
+        if (!stops) {
+            p += 16;
+            continue;
+        }
+        p += __builtin_ctz(stops);
+        if (*p == '"') return p;
+        *is_escaped = true;
+        p += 2;
+    }
+    for (; p < end; p++) {
+        if (*p == '"') return p;
+        if (*p == '\\') {
+            *is_escaped = true;
+            p++;
+        }
+    }
+    return NULL;
+}
+
+// What follows a number or a literal.
+static inline __attribute__((always_inline)) const uint8_t *scalar_end(const uint8_t *p, const uint8_t *end) {
+    while (end - p >= 16) {
+        __m128i text = _mm_loadu_si128((const __m128i *)p);
+        __m128i blank = _mm_cmpeq_epi8(_mm_min_epu8(text, _mm_set1_epi8(' ')), text);
+        // Both closing brackets, which differ in one bit.
+        __m128i close = _mm_cmpeq_epi8(_mm_or_si128(text, _mm_set1_epi8(0x20)), _mm_set1_epi8('}'));
+        __m128i stop = _mm_or_si128(_mm_or_si128(blank, close), _mm_cmpeq_epi8(text, _mm_set1_epi8(',')));
+        uint32_t stops = (uint32_t)_mm_movemask_epi8(stop);
+        if (stops) return p + __builtin_ctz(stops);
+        p += 16;
+    }
+    while (p < end && *p > ' ' && *p != ',' && *p != '}' && *p != ']') p++;
+    return p;
+}
+
+// What follows an object or list; null if it has no end.
+static const uint8_t *nested_end(const uint8_t *p, const uint8_t *end) {
+    size_t depth = 0;
+    for (; p < end; p++) {
+        bool ignored = false;
+        switch (*p) {
+        case '{':
+        case '[': depth++; break;
+        case '}':
+        case ']':
+            if (--depth == 0) return p + 1;
+            break;
+        case '"':
+            p = string_end(p + 1, end, &ignored);
+            if (!p) return NULL;
+            break;
+        default: break;
+        }
+    }
+    return NULL;
+}
+
+size_t cscan_members(
+    const uint8_t *base, size_t *offset, size_t length, struct cscan_member *members, size_t room) {
+    const uint8_t *end = base + length, *p = base + *offset;
+    size_t count = 0;
+    while (count < room) {
+        const uint8_t *name = p;
+        if (name < end && *name == ',') name++;
+        if (name >= end || *name++ != '"') break;
+        struct cscan_member found = {0};
+        const uint8_t *quote = string_end(name, end, &found.is_name_escaped);
+        if (!quote || end - quote < 3 || quote[1] != ':' || quote[2] <= ' ') break;
+        const uint8_t *value = quote + 2, *value_end;
+        if (*value == '"') {
+            value_end = string_end(value + 1, end, &found.is_value_escaped);
+            if (value_end) value_end++;
+        } else if (*value == '{' || *value == '[') {
+            value_end = nested_end(value, end);
+        } else {
+            value_end = scalar_end(value, end);
+        }
+        if (!value_end || value_end == value) break;
+        found.name = (uint32_t)(name - base);
+        found.name_length = (uint32_t)(quote - name);
+        found.value = (uint32_t)(value - base);
+        found.value_length = (uint32_t)(value_end - value);
+        members[count++] = found;
+        p = value_end;
+    }
+    *offset = (size_t)(p - base);
+    return count;
+}
+
+// Four bytes of text and four backslashes, with a backslash in front of each byte that the row's number has a bit for.
+static const uint8_t quad_order[16][8] = {
+    {0, 1, 2, 3, 0, 0, 0, 0}, {4, 0, 1, 2, 3, 0, 0, 0}, {0, 4, 1, 2, 3, 0, 0, 0}, {4, 0, 4, 1, 2, 3, 0, 0},
+    {0, 1, 4, 2, 3, 0, 0, 0}, {4, 0, 1, 4, 2, 3, 0, 0}, {0, 4, 1, 4, 2, 3, 0, 0}, {4, 0, 4, 1, 4, 2, 3, 0},
+    {0, 1, 2, 4, 3, 0, 0, 0}, {4, 0, 1, 2, 4, 3, 0, 0}, {0, 4, 1, 2, 4, 3, 0, 0}, {4, 0, 4, 1, 2, 4, 3, 0},
+    {0, 1, 4, 2, 4, 3, 0, 0}, {4, 0, 1, 4, 2, 4, 3, 0}, {0, 4, 1, 4, 2, 4, 3, 0}, {4, 0, 4, 1, 4, 2, 4, 3},
+};
+// How long each row is.
+static const uint8_t quad_length[16] = {4, 5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8};
+
+static __attribute__((target("ssse3"))) size_t escape_blocks(
+    const uint8_t *p, size_t length, uint8_t *target, size_t *written) {
+    const __m128i slashes = _mm_set1_epi8('\\');
+    uint8_t *out = target;
+    size_t at = 0;
+    for (; length - at >= 16; at += 16) {
+        __m128i text = _mm_loadu_si128((const __m128i *)(p + at));
+        __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(text, _mm_set1_epi8(0x1F)), text);
+        if (_mm_movemask_epi8(control)) break;
+        __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, slashes));
+        uint32_t stops = (uint32_t)_mm_movemask_epi8(stop);
+        if (!stops) {
+            _mm_storeu_si128((__m128i *)out, text);
+            out += 16;
+            continue;
+        }
+        for (int quad = 0; quad < 4; quad++) {
+            __m128i order = _mm_loadl_epi64((const __m128i *)quad_order[stops & 15]);
+            _mm_storel_epi64((__m128i *)out, _mm_shuffle_epi8(_mm_unpacklo_epi32(text, slashes), order));
+            out += quad_length[stops & 15];
+            stops >>= 4;
+            text = _mm_srli_si128(text, 4);
+        }
+    }
+    *written = (size_t)(out - target);
+    return at;
+}
+
+size_t cscan_escape(const uint8_t *p, size_t length, uint8_t *target, size_t *written) {
+    *written = 0;
+    return length >= 16 && __builtin_cpu_supports("ssse3") ? escape_blocks(p, length, target, written) : 0;
+}
+
 #else
+
+size_t cscan_members(
+    const uint8_t *base, size_t *offset, size_t length, struct cscan_member *members, size_t room) {
+    (void)base, (void)offset, (void)length, (void)members, (void)room;
+    return 0;
+}
+
+size_t cscan_escape(const uint8_t *p, size_t length, uint8_t *target, size_t *written) {
+    (void)p, (void)length, (void)target;
+    *written = 0;
+    return 0;
+}
 
 const uint8_t *cscan_text(const uint8_t *p, const uint8_t *run_end, bool *is_escaped) {
     (void)p, (void)run_end, (void)is_escaped;

@@ -112,6 +112,12 @@ public enum JSONString {
         var written = 0
         while index < text.count {
             if text.count - index >= width {
+                // Texts full of quotes, such as a line of JSON that becomes a string.
+                var more = 0
+                index += cscan_escape(base + index, text.count - index, target + written, &more)
+                written += more
+            }
+            if text.count - index >= width {
                 // Sixteen bytes are copied whatever they are; those after the first that needs a look are
                 // written over.
                 memcpy(target + written, base + index, width)
@@ -120,6 +126,7 @@ public enum JSONString {
                 written += plain
                 if plain == width { continue }
             }
+            guard index < text.count else { break }
             let byte = base[index]
             if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
                 target[written] = byte

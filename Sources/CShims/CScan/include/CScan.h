@@ -3,6 +3,7 @@
 // What Swift cannot say: sixteen bytes compared at once.
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -19,6 +20,28 @@
 ///
 /// Escapes and characters beyond ASCII are checked together, sixteen bytes at a time.
 const uint8_t *cscan_text(const uint8_t *p, const uint8_t *run_end, bool *is_escaped);
+
+/// Where a member of an object stands, in bytes from the beginning of the text.
+struct cscan_member {
+    uint32_t name, name_length;
+    /// The value with its quotes or brackets.
+    uint32_t value, value_length;
+    bool is_name_escaped, is_value_escaped;
+};
+
+/// Finds at most `room` members of an object in valid JSON text of `length` bytes, at most 4 GiB, from `offset` on, which is
+/// behind the opening bracket or a value. Returns how many, and moves `offset` behind the last one.
+///
+/// It stops at what it does not handle: blanks around a name, and text that is cut off. The caller walks on from there.
+size_t cscan_members(
+    const uint8_t *base, size_t *offset, size_t length, struct cscan_member *members, size_t room);
+
+/// Writes text as it stands between the quotes of a JSON string, sixteen bytes at a time, with a backslash in front of each
+/// quote and backslash, and stops where a control character or fewer than sixteen bytes follow. Returns how many bytes of the
+/// text were written; `written` is how many bytes they became. Returns 0 where the processor cannot.
+///
+/// The target needs room for two bytes for each one of the text, and sixteen more.
+size_t cscan_escape(const uint8_t *p, size_t length, uint8_t *target, size_t *written);
 
 /// A bit for each of the sixteen bytes at `p` that is a quote, a backslash, a control character or not ASCII. All sixteen
 /// must be readable.
