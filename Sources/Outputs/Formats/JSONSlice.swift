@@ -1,4 +1,5 @@
 internal import Events
+internal import Glibc
 internal import Model
 
 /// A JSON value inside some bytes, parsed only as deep as it is asked for.
@@ -89,6 +90,21 @@ struct JSONSlice {
             let found = RawWalk.elements(base, 0..<text.count).map { part($0) }
             return found.contains { $0 == nil } ? nil : found.compactMap { $0 }
         }
+    }
+
+    /// Number of elements of an array; nil if `elements` is.
+    var elementCount: Int? {
+        guard kind == .array, bytes.count >= 2, bytes.last == UInt8(ascii: "]") else { return nil }
+        return bytes.withUnsafeBufferPointer { text in
+            guard let base = text.baseAddress else { return nil }
+            let found = RawWalk.elements(base, 0..<text.count)
+            return found.contains(where: \.isEmpty) ? nil : found.count
+        }
+    }
+
+    /// Whether the value contains a text as it is written.
+    func contains(_ text: String) -> Bool {
+        self.text.withCString { strstr($0, text) != nil }
     }
 
     /// A value at a range of `bytes`, counted from 0.

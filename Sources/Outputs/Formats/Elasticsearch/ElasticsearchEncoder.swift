@@ -1,5 +1,4 @@
 internal import Events
-internal import Glibc
 package import Model
 
 /// Writes `_bulk` requests, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
@@ -68,21 +67,23 @@ package struct ElasticsearchEncoder: BatchEncoder {
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
-        guard let body = JSONSlice(answer.body[...]) else { return unreadable(answer) }
-        guard let hasErrors = body["errors"]?.boolean else {
+        // Read once: an answer has an item for each event.
+        guard let body = JSONSlice(answer.body[...])?.members else { return unreadable(answer) }
+        func member(_ name: String) -> JSONSlice? { body.last { $0.key == name }?.value }
+        guard let hasErrors = member("errors")?.boolean else {
             // Quickwit and ZincSearch answer with a number of accepted documents instead of items.
-            let taken = (body["num_docs_for_processing"] ?? body["record_count"])?.integer ?? -1
-            let namesOthers = body["items"] != nil || body["errors"] != nil
+            let taken = (member("num_docs_for_processing") ?? member("record_count"))?.integer ?? -1
+            let namesOthers = member("items") != nil || member("errors") != nil
             return taken >= Int64(header.events) && !namesOthers ? .acknowledged : unreadable(answer)
         }
         // `filter_path` in the address may leave out the items; if the answer has items, it has all of
         // them.
-        guard let given = body["items"] else { return hasErrors ? unreadable(answer) : .acknowledged }
-        guard let items = given.elements, items.count == header.events else { return unreadable(answer) }
+        guard let given = member("items") else { return hasErrors ? unreadable(answer) : .acknowledged }
+        guard given.elementCount == header.events else { return unreadable(answer) }
         // Servers that imitate `_bulk` may claim "no errors" whatever happened: the claim counts only if no
         // item contains an error.
-        let namesError = given.text.withCString { strstr($0, #""error""#) != nil }
-        guard hasErrors || namesError else { return .acknowledged }
+        guard hasErrors || given.contains(#""error""#) else { return .acknowledged }
+        guard let items = given.elements else { return unreadable(answer) }
         let outcomes = items.map { outcome(of: $0, hasErrors: hasErrors) }
         // No event was stored or rejected, and at least one needs a person: an index is missing, read-only
         // or not allowed. The destination is held, instead of retrying for ever.
