@@ -175,7 +175,10 @@ let package = Package(
         shim("CKafka"),
         module(
             "Outputs",
-            ["Digests", "EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL"]),
+            [
+                "Digests", "EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL",
+                "CScan",
+            ]),
         tests(
             "Outputs",
             [

@@ -54,6 +54,8 @@ final class NameTable: Sendable {
     private let slots: [UInt8]
     /// The keys of the names, by their numbers.
     private let keys: [Key]
+    /// The names by their numbers, because making one of a number is a call.
+    private let names = EventName.allCases
 
     private init() {
         let keys = EventName.allCases.map { Key($0.text.utf8Start, $0.text.utf8CodeUnitCount) }
@@ -78,8 +80,8 @@ final class NameTable: Sendable {
     @inline(__always)
     func name(_ start: UnsafePointer<UInt8>, _ key: Key, _ hash: UInt64) -> EventName? {
         let number = slots[NameTable.slot(hash)]
-        guard number != NameTable.free, keys[Int(number)] == key, let name = EventName(rawValue: number)
-        else { return nil }
+        guard number != NameTable.free, keys[Int(number)] == key else { return nil }
+        let name = names[Int(number)]
         return key.count <= 16 || memcmp(start, name.text.utf8Start, key.count) == 0 ? name : nil
     }
 }
