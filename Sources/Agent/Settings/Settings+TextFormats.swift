@@ -65,9 +65,6 @@ enum CompiledTextFormat {
             if app.text == .blocks {
                 return ("text", "is blocks: remove it, \(key) says where a record begins")
             }
-            if app.format != nil, app.firstLine != nil {
-                return ("first_line", "has no effect with format: lines of containers are not joined")
-            }
             if !format.parses, app.read == nil {
                 return (key, "is for files that are read in place: set read")
             }

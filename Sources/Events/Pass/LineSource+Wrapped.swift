@@ -6,7 +6,7 @@ internal import TextFormats
 /// Lines that a container's runtime has wrapped: their pieces are joined, and what the program wrote is read
 /// as if it stood alone.
 extension LineSource {
-    /// Reads what a container's runtime has wrapped, as one record. First the pieces of the line are joined
+    /// Reads what a container's runtime has wrapped, as one record. First its pieces and lines are joined
     /// across lines of the other stream; if that does not give an accepted record, only neighbouring lines
     /// are joined.
     @inline(never)
@@ -18,10 +18,14 @@ extension LineSource {
         note(outerTime: nil)
         if withholding.texts == .none, wrapping.mostAhead > 0 {
             let record = record(format, block, from: start, to: end, acrossStreams: true)
-            if let stream = record.stream, !record.ahead.isEmpty, !record.isPiece,
-                case .object(let next) = content(of: record, stream, &counts)
-            {
-                return .joined(next: next, ahead: record.ahead)
+            if let stream = record.stream {
+                // All its lines are neighbours, and there are no more of them.
+                if record.ahead.isEmpty, !record.isCutShort { return content(of: record, stream, &counts) }
+                if !record.ahead.isEmpty, !record.isPiece,
+                    case .object(let next) = content(of: record, stream, &counts)
+                {
+                    return .joined(next: next, ahead: record.ahead)
+                }
             }
         }
         return readNeighbours(format, block, from: start, to: end, &counts)
@@ -44,25 +48,48 @@ extension LineSource {
         return content(of: record, stream, &counts)
     }
 
-    /// The line of a program that begins at `start`, as far as the block has it.
+    /// The record of a program that begins at `start`, as far as the block has it: a line, with those of its
+    /// stream that the app's format joins to it.
     ///
-    /// - Parameter acrossStreams: whether lines of the other stream may stand between its pieces.
+    /// - Parameter acrossStreams: whether lines of the other stream may stand between its pieces and lines.
     private mutating func record(
         _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
         acrossStreams: Bool
     ) -> WrappedRecord {
         var record = WrappedRecord(at: start)
         var position = start
+        addLine(to: &record, format, block, from: start, &position, to: end, acrossStreams)
+        guard let textFormat, textFormat.joinsLines, record.stream != nil, !record.isPiece else {
+            return record
+        }
+        while position < end, record.lines < TextFormat.mostRecordLines {
+            let length = record.length
+            record.beginLine()
+            addLine(to: &record, format, block, from: start, &position, to: end, acrossStreams)
+            guard record.isContinued(after: length, by: textFormat) else {
+                record.cut(to: length)
+                break
+            }
+        }
+        return record
+    }
+
+    /// Adds the pieces of a line to the record that begins at `start`, and moves `position` behind the last
+    /// one that the block has.
+    private mutating func addLine(
+        to record: inout WrappedRecord, _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int,
+        _ position: inout Int, to end: Int, _ acrossStreams: Bool
+    ) {
         var between = 0
         while position < end, record.isPiece {
-            if acrossStreams, wrapping.holds(position) {
-                position = LineSource.endOfLine(block, position, end)
-                continue
-            }
-            guard let line = wrappedLine(format, block, from: position, to: end) else { break }
-            if record.stream == nil || record.stream == line.stream {
+            // A line that was read before its turn is of the other stream.
+            let isHeld = acrossStreams && wrapping.holds(position)
+            let line = isHeld ? nil : wrappedLine(format, block, from: position, to: end)
+            guard isHeld || line != nil else { break }
+            if let line, record.stream == nil || record.stream == line.stream {
                 guard record.stream == nil || !acrossStreams || wrapping.mayHold(upTo: line.next, of: start)
                 else {
+                    record.isCutShort = true
                     break
                 }
                 record.add(line, at: position)
@@ -71,12 +98,11 @@ extension LineSource {
                 between += 1
                 guard acrossStreams, between <= Wrapping.mostBetween else { break }
             }
-            position = line.next
+            position = line?.next ?? LineSource.endOfLine(block, position, end)
         }
-        return record
     }
 
-    /// Reads a program's line: text by the app's format, an object inside a string, JSON, repaired JSON, or
+    /// Reads a program's record: text by the app's format, an object inside a string, JSON, repaired JSON, or
     /// plain text; the first that fits.
     private mutating func content(
         of record: WrappedRecord, _ stream: [UInt8], _ counts: inout EventCounts
@@ -84,6 +110,7 @@ extension LineSource {
         let next = record.next
         var content = record.content
         note(outerTime: record.time.withUnsafeBufferPointer { times.parse($0) })
+        while record.lines > 1, content.last == .lineFeed || content.last == 0x0D { content.removeLast() }
         if content.last == 0x0D {
             content.removeLast()
         }
@@ -94,6 +121,8 @@ extension LineSource {
                 return readMessage(content, next, stream: stream, isPiece: true, &counts)
             }
             if let textFormat, textFormat.parses, textFormat.jsonMember == nil {
+                // Programs mix lines of JSON with lines of text.
+                if content.first == .openBrace, scanCopy(of: content) { return .object(next: next) }
                 if let reading = parse(content, by: textFormat, next, &counts) { return reading }
                 if app?.settings.quarantinesUnmatched == true { return unmatched(next, counts) }
             }

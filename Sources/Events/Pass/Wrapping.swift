@@ -1,11 +1,12 @@
 internal import Model
+internal import TextFormats
 
 /// How a container's runtime has wrapped the lines of the file, and which lines were read before their turn.
 ///
 /// A runtime writes a long line of a program in pieces, and lines of the program's other stream may come
-/// between them. The record of such a line is made at its first piece, and the other pieces are passed over
-/// when the reader comes to them. No commit may come between them (`holdsLines`): after a restart these
-/// pieces would be read as lines of their own.
+/// between them; the same holds for the lines of a record of several lines. The record is made at its first
+/// piece, and the other pieces are passed over when the reader comes to them. No commit may come between them
+/// (`holdsLines`): after a restart these pieces would be read as lines of their own.
 struct Wrapping {
     /// The runtime's format; nil if lines are not wrapped.
     private(set) var format: LineWrapper?
@@ -66,18 +67,25 @@ struct Wrapping {
     }
 }
 
-/// One line of a program, joined from wrapped lines.
+/// One record of a program, joined from wrapped lines: a line, or several of one stream that the app's format
+/// joins.
 struct WrappedRecord {
     var content: [UInt8] = []
     /// The stream of the pieces; nil until the first one was added.
-    var stream: [UInt8]?
-    var time: [UInt8] = []
-    /// Whether more of the line is to come.
-    var isPiece = true
+    private(set) var stream: [UInt8]?
+    private(set) var time: [UInt8] = []
+    /// Whether more of the last line is to come.
+    private(set) var isPiece = true
     /// The offset after the pieces that follow the first one without a line between them.
-    var next: Int
+    private(set) var next: Int
     /// Offsets of the other pieces.
-    var ahead: [Int] = []
+    private(set) var ahead: [Int] = []
+    /// Number of lines of the program.
+    private(set) var lines = 1
+    /// Whether a piece was left out because no commit may wait that long for the lines before it.
+    var isCutShort = false
+    /// Offsets in `content` at which the last line begins, and at which its first piece ends.
+    private var lastLine: (start: Int, firstPieceEnd: Int?) = (0, nil)
 
     init(at start: Int) { next = start }
 
@@ -88,11 +96,60 @@ struct WrappedRecord {
         }
         stream = line.stream
         content += line.text
+        if lastLine.firstPieceEnd == nil {
+            lastLine.firstPieceEnd = content.count
+        }
         isPiece = !line.isLast
         if place == next {
             next = line.next
         } else {
             ahead.append(place)
         }
+    }
+
+    /// Begins another line of the record.
+    mutating func beginLine() {
+        content.append(.lineFeed)
+        lines += 1
+        isPiece = true
+        lastLine = (content.count, nil)
+    }
+
+    /// Whether the last line is whole and continues the record, and the record is within the bounds of a
+    /// record of several lines.
+    ///
+    /// - Parameter length: the record before that line.
+    func isContinued(after length: Length, by format: TextFormat) -> Bool {
+        guard !isPiece, let end = lastLine.firstPieceEnd, content.count <= TextFormat.mostRecordBytes else {
+            return false
+        }
+        // The reader of files, which ends its blocks between two records, also goes by the first piece.
+        return content.withUnsafeBytes {
+            !format.begins(
+                UnsafeRawBufferPointer(rebasing: $0[lastLine.start..<end]),
+                after: UnsafeRawBufferPointer(rebasing: $0[length.lastLine.start..<length.content]))
+        }
+    }
+
+    /// What `beginLine` and the calls of `add` after it change.
+    struct Length {
+        fileprivate let content: Int
+        fileprivate let next: Int
+        fileprivate let ahead: Int
+        fileprivate let lastLine: (start: Int, firstPieceEnd: Int?)
+    }
+
+    var length: Length {
+        Length(content: content.count, next: next, ahead: ahead.count, lastLine: lastLine)
+    }
+
+    /// Takes the last line off again: it belongs to another record.
+    mutating func cut(to length: Length) {
+        content.removeLast(content.count - length.content)
+        ahead.removeLast(ahead.count - length.ahead)
+        next = length.next
+        lastLine = length.lastLine
+        lines -= 1
+        isPiece = false
     }
 }

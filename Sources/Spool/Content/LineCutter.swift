@@ -36,11 +36,7 @@ struct LineCutter {
         }
         if end > 0, format != nil || joinsText || recordStart != nil {
             let lines = UnsafeRawBufferPointer(rebasing: block[..<end])
-            let whole =
-                format?.end(ofRecordsIn: lines) ?? recordStart.map {
-                    LineCutter.start(ofRecordEnding: lines, $0)
-                }
-                ?? LineCutter.start(ofTextEnding: lines)
+            let whole = self.end(ofRecordsIn: lines)
             // A record that exceeds the limit is handed over in parts; otherwise it would never be handed
             // over.
             if whole == 0, block.count <= longest { return .partial(block.count) }
@@ -52,6 +48,15 @@ struct LineCutter {
             return .tooLong(block.count, isWhole: false)
         }
         return .tooLong(feed + 1, isWhole: true)
+    }
+
+    /// The last position in whole lines at which no record may go on; 0 if one may go on everywhere.
+    private func end(ofRecordsIn lines: UnsafeRawBufferPointer) -> Int {
+        guard let recordStart else {
+            return format?.end(ofRecordsIn: lines) ?? LineCutter.start(ofTextEnding: lines)
+        }
+        guard let format else { return LineCutter.start(ofRecordEnding: lines, recordStart) }
+        return WrappedRecords(lines, in: format, beginning: recordStart).end
     }
 
     /// The offset of the trailing lines of text, of which more may come; the end of the lines if there are
@@ -103,7 +108,7 @@ extension LineWrapper {
     /// The last position in whole lines at which no record is open; 0 if a record is open everywhere.
     func end(ofRecordsIn lines: UnsafeRawBufferPointer) -> Int {
         var found = 0
-        walk(lines) { end, isOpen in
+        walkOpen(lines) { end, isOpen in
             if !isOpen {
                 found = end
             }
@@ -115,7 +120,7 @@ extension LineWrapper {
     /// The first position at which no record is open; nil if a record is open everywhere.
     func end(ofFirstRecordIn lines: UnsafeRawBufferPointer) -> Int? {
         var found: Int?
-        walk(lines) { end, isOpen in
+        walkOpen(lines) { end, isOpen in
             if !isOpen {
                 found = end
             }
@@ -126,15 +131,12 @@ extension LineWrapper {
 
     /// Calls `body` after each line with the line's end, and whether a record is open there. Stops when
     /// `body` returns false.
-    private func walk(_ lines: UnsafeRawBufferPointer, _ body: (_ end: Int, _ isOpen: Bool) -> Bool) {
+    private func walkOpen(_ lines: UnsafeRawBufferPointer, _ body: (_ end: Int, _ isOpen: Bool) -> Bool) {
         // For stdout and stderr: lines of the other stream since the last piece of an open record; nil if no
         // record is open. The two streams of a container are interleaved line by line.
         var open: (out: Int?, err: Int?)
-        var end = 0
-        while let feed = LineCutter.firstLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[end...])) {
-            let line = UnsafeRawBufferPointer(rebasing: lines[end..<end + feed])
-            end += feed + 1
-            if let piece = piece(line) {
+        walk(lines) { line, piece in
+            if let piece {
                 let other = (piece.isError ? open.out : open.err).map { $0 + 1 }
                 let left = other ?? 0 > LineWrapper.mostLinesBetweenPieces ? nil : other
                 let own = piece.isLast ? nil : Optional(0)
@@ -142,53 +144,7 @@ extension LineWrapper {
             } else {
                 open = (nil, nil)
             }
-            guard body(end, open.out != nil || open.err != nil) else { return }
+            return body(line.upperBound, open.out != nil || open.err != nil)
         }
     }
-
-    /// The stream of a wrapped line (without its LF), and whether a record ends with the line; nil if the
-    /// line is not wrapped in this format.
-    private func piece(_ line: UnsafeRawBufferPointer) -> (isError: Bool, isLast: Bool)? {
-        switch self {
-        case .cri:
-            // `TIME stdout F text`: P marks a part of a record, F its last part (the CRI log format).
-            guard let blank = LineCutter.first(0x20, in: line), line.count > blank + 9,
-                line[blank + 7] == 0x20
-            else { return nil }
-            let word = UnsafeRawBufferPointer(rebasing: line[(blank + 1)..<(blank + 7)])
-            let isError = word.elementsEqual("stderr".utf8)
-            guard isError || word.elementsEqual("stdout".utf8) else { return nil }
-            return (isError, line[blank + 8] != UInt8(ascii: "P"))
-        case .docker:
-            var index = 0
-            for token in ["{", "\"log\"", ":", "\""] {
-                while index < line.count, line[index] == UInt8(ascii: " ") { index += 1 }
-                guard line[index...].starts(with: token.utf8) else { return nil }
-                index += token.utf8.count
-            }
-            let start = index
-            // The text ends at the first quote after an even number of backslashes. A record ends with a text
-            // that ends in `\n`.
-            while let quote = LineCutter.first(0x22, in: UnsafeRawBufferPointer(rebasing: line[index...])) {
-                index += quote
-                guard slashes(before: index, from: start, in: line) % 2 == 1 else { break }
-                index += 1
-            }
-            let isLast =
-                index > start && line[index - 1] == UInt8(ascii: "n")
-                && slashes(before: index - 1, from: start, in: line) % 2 == 1
-            return (line[index...].starts(with: "\",\"stream\":\"stderr\"".utf8), isLast)
-        }
-    }
-
-    /// Count of backslashes right before an offset.
-    private func slashes(before end: Int, from start: Int, in line: UnsafeRawBufferPointer) -> Int {
-        var position = end
-        while position > start, line[position - 1] == UInt8(ascii: "\\") { position -= 1 }
-        return end - position
-    }
-
-    /// Most lines of the other stream between two pieces of a record. Beyond it the record counts as ended,
-    /// because its rest may never come.
-    private static var mostLinesBetweenPieces: Int { 64 }
 }
