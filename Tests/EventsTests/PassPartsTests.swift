@@ -171,4 +171,28 @@ struct PassPartsTests {
             settings, watched, (7, { $0.first.map { Array("lvl".utf8) == $0 } ?? false }))
         #expect(hidden.levels.mask == 0 && hidden.hiding == 7)
     }
+
+    @Test("a remembered severity is what the word means where it stands")
+    func rememberedSeverities() {
+        var memo = SeverityMemo()
+        let words = [
+            "info", "INFO", "warn", "30", "250", "err", "nothing", "ab", "INFO+2", "DEBUG-4", "critical",
+            "50", "03",
+        ]
+        let readings: [Severity.Reading] = [
+            .level, .words, .capitalWords, .scale(.auto), .scale(.syslog), .scale(.python), .scale(.otel),
+        ]
+        // More pairs than are remembered, so that some are found and others are replaced.
+        for _ in 0..<3 {
+            for reading in readings {
+                for word in words + words {
+                    let expected = Severity(text: word, as: reading, isGELF: false)
+                    let found = Array(word.utf8).withUnsafeBufferPointer {
+                        memo.severity(of: $0, as: reading)
+                    }
+                    #expect(found == expected, "\(word) as \(reading)")
+                }
+            }
+        }
+    }
 }

@@ -68,4 +68,6 @@ struct Tools: ~Copyable {
     var times = TimestampReader()
     /// Writer of RFC 3339 texts; remembers the last second.
     var timeWriter = TimestampWriter()
+    /// Severities of words that were read before.
+    var severities = SeverityMemo()
 }

@@ -196,7 +196,12 @@ extension EventPass {
     /// Adds `timestamp` with a time that was found in another member or in a wrapper.
     private mutating func addTimestamp(_ time: Timestamp) {
         let text = tools.timeWriter.text(of: time)
-        output.draft.addFront("timestamp") { $0 += [.quote] + text + [.quote] }
+        // Piece by piece: a sum of arrays would allocate two for each record.
+        output.draft.addFront("timestamp") {
+            $0.append(.quote)
+            $0.append(contentsOf: text)
+            $0.append(.quote)
+        }
     }
 
     /// The time of an event that has no `timestamp`: from the members that may hold a record's time,
@@ -306,8 +311,12 @@ extension EventPass {
             let usual = state.members.levels.paths[index].reading
             let reading = scale == .auto || usual == .words || usual == .capitalWords ? usual : .scale(scale)
             let inner = text[0] == .quote ? UnsafeBufferPointer(rebasing: text[1..<text.count - 1]) : text
-            let word = String(decoding: inner, as: UTF8.self)
-            if let found = Severity(text: word, as: reading, isGELF: isGELF(state)) { return (found, index) }
+            let found =
+                SeverityMemo.lengths.contains(inner.count)
+                ? tools.severities.severity(of: inner, as: reading)
+                : Severity(
+                    text: String(decoding: inner, as: UTF8.self), as: reading, isGELF: isGELF(state))
+            if let found { return (found, index) }
         }
         return nil
     }
