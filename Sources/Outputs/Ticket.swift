@@ -51,7 +51,8 @@ class Ticket<Item> {
     /// Sets the outcome of an item. The first outcome stays: an acknowledgement that comes twice, or with a
     /// bad index, changes nothing.
     func settle(_ index: Int, _ outcome: Outcome) {
-        guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
+        // A pattern, because `==` would copy and compare whole outcomes.
+        guard outcomes.indices.contains(index), case nil = outcomes[index] else { return }
         outcomes[index] = outcome
         settled += 1
     }

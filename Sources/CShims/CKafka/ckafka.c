@@ -146,9 +146,12 @@ bool ckafka_use_token(
 
 int ckafka_descriptor(const ckafka *producer) { return producer->descriptor; }
 
-bool ckafka_header(ckafka *producer, const char *name, const void *value, size_t length) {
+bool ckafka_header(
+    ckafka *producer, const void *name, size_t name_length, const void *value, size_t length) {
     if (!producer->headers) producer->headers = library.headers_new(4);
-    if (producer->headers && library.header_add(producer->headers, name, -1, value, (ssize_t)length) == 0) return true;
+    if (producer->headers &&
+        library.header_add(producer->headers, name, (ssize_t)name_length, value, (ssize_t)length) == 0)
+        return true;
     // The record is not produced: the next one must not have its headers.
     if (producer->headers) library.headers_destroy(producer->headers);
     producer->headers = NULL;

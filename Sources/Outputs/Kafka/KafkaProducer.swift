@@ -150,17 +150,21 @@ final class KafkaProducer {
         guard let handle else { return KafkaCode.destroyed }
         for list in [headers, record.headers] {
             for (name, value) in list {
+                // As bytes: a C string of the name would be an array for each record.
+                var name = name
                 var value = value
-                guard value.withUTF8({ ckafka_header(handle, name, $0.baseAddress, $0.count) }) else {
-                    return KafkaCode.noMemory
+                let isAdded = name.withUTF8 { name in
+                    value.withUTF8 { KafkaProducer.add(name, $0, to: handle) }
                 }
+                guard isAdded else { return KafkaCode.noMemory }
             }
         }
-        guard
-            record.eventID.withUnsafeBufferPointer({
-                ckafka_header(handle, "event_id", $0.baseAddress, $0.count)
-            })
-        else { return KafkaCode.noMemory }
+        let name = KafkaProducer.eventID
+        let isAdded = record.eventID.withUnsafeBufferPointer { value in
+            KafkaProducer.add(
+                UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), value, to: handle)
+        }
+        guard isAdded else { return KafkaCode.noMemory }
         return record.value.withUnsafeBytes { value in
             guard let key = record.key else {
                 return ckafka_produce(
@@ -172,6 +176,16 @@ final class KafkaProducer {
                     record.time, mark)
             }
         }
+    }
+
+    /// The header with the id by which readers recognise repeats.
+    private static let eventID: StaticString = "event_id"
+
+    /// Adds a header to the next record; false if there is no memory.
+    private static func add(
+        _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, to handle: OpaquePointer
+    ) -> Bool {
+        ckafka_header(handle, name.baseAddress, name.count, value.baseAddress, value.count)
     }
 
     /// All reports since the last call.

@@ -47,7 +47,8 @@ int ckafka_descriptor(const ckafka *producer);
 void ckafka_clear(ckafka *producer);
 
 /// Adds a header to the record that is produced next; false for want of memory.
-bool ckafka_header(ckafka *producer, const char *name, const void *value, size_t length);
+bool ckafka_header(
+    ckafka *producer, const void *name, size_t name_length, const void *value, size_t length);
 
 /// Hands over a record, copied; `topic` (for that of the producer) and `key` may be NULL. `time` is in milliseconds since 1970, 0 is
 /// now. Returns the library's error code; 0: a report with `mark` will come.
