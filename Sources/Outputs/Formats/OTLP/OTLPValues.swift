@@ -1,4 +1,6 @@
+internal import CScan
 internal import Events
+internal import Glibc
 internal import Model
 
 /// Writes JSON values as the protocol's (`AnyValue`), and attributes with unique keys.
@@ -134,15 +136,60 @@ enum OTLPValues {
     ) {
         let mark = sink.open(6, "kvlistValue", about: json.count)
         sink.openList("values")
-        if hasUniqueNames(json) {
-            forEachMember(of: json) { key, value in attribute(1, key, value, depth, to: &sink) }
-        } else {
-            var collected: [Collected] = []
-            forEachMember(of: json) { collected.append(Collected(key: $0.decoded, value: .json($1))) }
-            write(1, collected, depth, to: &sink)
+        if !writeCompact(json, depth, to: &sink) {
+            if hasUniqueNames(json) {
+                forEachMember(of: json) { key, value in attribute(1, key, value, depth, to: &sink) }
+            } else {
+                var collected: [Collected] = []
+                forEachMember(of: json) { collected.append(Collected(key: $0.decoded, value: .json($1))) }
+                write(1, collected, depth, to: &sink)
+            }
         }
         sink.closeList()
         sink.close(mark)
+    }
+
+    /// Writes the members of an object with one walk. Writes nothing and returns false if the object has
+    /// blanks, or names that are not certainly unique.
+    private static func writeCompact<Sink: OTLPSink & ~Copyable>(
+        _ json: JSONBytes, _ depth: Int, to sink: inout Sink
+    ) -> Bool {
+        let most = 16
+        return withUnsafeTemporaryAllocation(of: cscan_member.self, capacity: most) { members in
+            guard json.count < Int(UInt32.max), let memory = members.baseAddress else { return false }
+            var offset = 1
+            let count = cscan_members(json.start, &offset, json.count, memory, most)
+            guard count < most, offset == json.count - 1,
+                areDifferent(UnsafeMutableBufferPointer(start: memory, count: count), json.start)
+            else { return false }
+            for index in 0..<count {
+                let member = memory[index]
+                let key = TextBytes(json.start + Int(member.name), Int(member.name_length), .plain)
+                let value = JSONBytes(
+                    json.start + Int(member.value), Int(member.value_length),
+                    isEscaped: member.is_value_escaped)
+                attribute(1, key, value, depth, to: &sink)
+            }
+            return true
+        }
+    }
+
+    /// Whether names certainly differ: none has escapes, and names of one length have other bytes.
+    private static func areDifferent(
+        _ members: UnsafeMutableBufferPointer<cscan_member>, _ start: UnsafePointer<UInt8>
+    ) -> Bool {
+        for index in members.indices {
+            let member = members[index]
+            guard !member.is_name_escaped else { return false }
+            for other in 0..<index where members[other].name_length == member.name_length {
+                let isSame =
+                    memcmp(
+                        start + Int(members[other].name), start + Int(member.name),
+                        Int(member.name_length)) == 0
+                if isSame { return false }
+            }
+        }
+        return true
     }
 
     /// Calls `body` with each member of an object.
