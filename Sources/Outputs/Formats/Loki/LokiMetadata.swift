@@ -50,9 +50,10 @@ struct LokiMetadata: ~Copyable {
     mutating func write(
         _ event: borrowing EventScan, in batch: BatchID, at index: Int, to out: inout BodyBuffer
     ) {
+        guard readsProperties else { return writeUsual(event, in: batch, at: index, to: &out) }
         // Only members that the settings name are looked for among the properties.
         properties.removeAll()
-        if readsProperties, let value = event[.properties], value.isObject,
+        if let value = event[.properties], value.isObject,
             !properties.read(value.start, value.count)
         {
             properties.removeAll()
@@ -78,6 +79,25 @@ struct LokiMetadata: ~Copyable {
         out.byte(UInt8(ascii: "}"))
     }
 
+    /// Writes what every event has if the settings name no members. The general way would cost as much as the
+    /// event's line.
+    private mutating func writeUsual(
+        _ event: borrowing EventScan, in batch: BatchID, at index: Int, to out: inout BodyBuffer
+    ) {
+        out.append(#"{"event_id":"# as StaticString)
+        _ = write(.eventID, event, batch, index, &out)
+        let end = out.count
+        out.append(#","level":"# as StaticString)
+        if !write(.level, event, batch, index, &out) {
+            out.cut(to: end)
+        }
+        if let session = event[.sessionID]?.text {
+            out.append(#","session_id":"# as StaticString)
+            out.quoted(session)
+        }
+        out.byte(UInt8(ascii: "}"))
+    }
+
     /// Writes the value of a source; false if the event has none.
     private mutating func write(
         _ source: Source, _ event: borrowing EventScan, _ batch: BatchID, _ index: Int,
@@ -93,7 +113,8 @@ struct LokiMetadata: ~Copyable {
             out.quoted(session)
         case .level:
             guard let level = severities.read(event)?.value.level else { return false }
-            Array(level.rawValue.utf8).withUnsafeBufferPointer { out.quoted($0) }
+            var word = level.rawValue
+            word.withUTF8 { out.quoted($0) }
         case .member(let name, let parts):
             guard let value = value(of: event, name, parts)?.scalar else { return false }
             write(value, &out)

@@ -85,6 +85,15 @@ struct BodyBuffer: ~Copyable {
     @inline(__always)
     mutating func append(_ text: StaticString) { append(text.utf8Start, text.utf8CodeUnitCount) }
 
+    /// The numbers from 00 to 99.
+    private static let pairs: StaticString = """
+        0001020304050607080910111213141516171819\
+        2021222324252627282930313233343536373839\
+        4041424344454647484950515253545556575859\
+        6061626364656667686970717273747576777879\
+        8081828384858687888990919293949596979899
+        """
+
     /// Appends a number in decimal digits.
     mutating func number(_ value: Int64) {
         reserve(24)
@@ -98,10 +107,18 @@ struct BodyBuffer: ~Copyable {
         if value < 0 {
             byte(UInt8(ascii: "-"))
         }
-        for place in (0..<digits).reversed() {
-            // bounded: the remainder of a division by ten.
-            start[count + place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
+        // From the end, two digits at a time.
+        var place = start + count + digits
+        while rest >= 100 {
+            place -= 2
+            memcpy(place, BodyBuffer.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest % 100), 2)
+            rest /= 100
+        }
+        if rest >= 10 {
+            memcpy(place - 2, BodyBuffer.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest), 2)
+        } else {
+            // bounded: less than ten.
+            place[-1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest)
         }
         count += digits
     }
