@@ -39,6 +39,23 @@ struct TemplateFormatTests {
         #expect(try body(template, line + "\n") == "[\(expected)]")
     }
 
+    @Test(
+        "{{text:message}} of a record is its message under any name that loggers use, as in OTLP's body",
+        arguments: [
+            (#"{"name":"log","host_name":"h","msg":"a\"b"}"#, #"a\"b"#),
+            (#"{"name":"log","host_name":"h","@m":"c"}"#, "c"),
+            (#"{"name":"log","host_name":"h","record":{"message":"d"}}"#, "d"),
+            (#"{"name":"log","host_name":"h","message":"e","msg":"f"}"#, "e"),
+            (#"{"name":"log","host_name":"h","message":7}"#, "7"),
+            (#"{"name":"log","host_name":"h"}"#, ""),
+            // The members of an event are its own.
+            (#"{"name":"bought","properties":{"msg":"g"}}"#, ""),
+            (#"{"name":"bought","properties":{"message":"h"}}"#, "h"),
+        ])
+    func message(line: String, expected: String) throws {
+        #expect(try body("{{text:message}}", line + "\n") == "[\(expected)]")
+    }
+
     @Test("content of events stays within its quotes in a JSON body")
     func hostile() throws {
         let lines = (0..<32).map { number in

@@ -65,19 +65,31 @@ struct OTLPFields: ~Copyable {
         return event[.type]?.text?.equals("crash") == true ? (21, TextBytes("")) : nil
     }
 
-    /// The text for a person: an event's message or name; a record's message, by the names that loggers
-    /// use. Nil for a record without one, whose body is the whole record.
+    /// The text for a person: an event's message or name; a record's message. Nil for a record without one,
+    /// whose body is the whole record.
     mutating func body(_ event: borrowing EventScan, isRecord: Bool) -> TextBytes? {
+        message(event, isRecord: isRecord) ?? (isRecord ? nil : event.name)
+    }
+
+    /// The message, a text that is not empty: of an event the member `message`, of a record the first by the
+    /// names that loggers use; nil without one.
+    private mutating func message(_ event: borrowing EventScan, isRecord: Bool) -> TextBytes? {
         let names = OTLPNames.shared
-        let found: TextBytes? =
-            if has(names.ofMessages, event) {
-                first(isRecord ? names.message[...] : names.message.prefix(1), of: event) { value in
-                    value.text.flatMap { $0.isEmpty ? nil : $0 }
-                }
-            } else {
-                nil
-            }
-        return found ?? (isRecord ? nil : event.name)
+        guard has(names.ofMessages, event) else { return nil }
+        return first(isRecord ? names.message[...] : names.message.prefix(1), of: event) { value in
+            value.text.flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
+    /// The message of one event, in UTF-8; nil without one.
+    static func message(in line: ArraySlice<UInt8>) -> [UInt8]? {
+        line.withUnsafeBufferPointer { bytes in
+            var event = EventScan()
+            guard event.read(bytes) else { return nil }
+            var fields = OTLPFields()
+            fields.begin(event)
+            return fields.message(event, isRecord: event.isRecord)?.decoded
+        }
     }
 
     /// The text for a person of one event, in UTF-8; the whole event if it is a record without one.

@@ -57,6 +57,11 @@ package struct TemplateEncoder: BatchEncoder {
                 text.raw("null")
             }
         case .text(let path):
+            // A record's message has many names.
+            if path == "message", let message = OTLPFields.message(in: event.line) {
+                text.inside(String(decoding: message, as: UTF8.self))
+                break
+            }
             guard let value = value(at: path, of: event), value.kind != .null else { break }
             text.inside(value.string ?? value.text)
         case .app:
