@@ -88,6 +88,25 @@ struct CheckCommandTests {
         #expect(changes.map(\.path) == ["destination.main.token"])
     }
 
+    @Test(
+        "--sample needs no configuration: it guesses the format of a file",
+        .enabled(if: access(Invocation.defaultConfiguration, F_OK) != 0))
+    func sampleWithoutConfiguration() throws {
+        let path = "\(directory.path)/access.log"
+        let line = #"192.0.2.7 - - [20/Nov/2026:09:59:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl""#
+        try writeFile(path, "\(line)\n\(line)\n")
+        let (code, kept) = KeptConsole.run("check", "--sample", path)
+        #expect(code == .success, "\(kept.errorOutput)")
+        #expect(kept.errorOutput.contains("\(Invocation.defaultConfiguration) does not exist"))
+        #expect(
+            kept.output.contains(
+                "100 % of the first 2 records are of the format nginx: add parse = \"nginx\" to [apps.sample]"
+            ),
+            "\(kept.output)")
+        // A file that was named must be there.
+        #expect(KeptConsole.run("check", "--sample", path, "--config", "\(path).no").0 == .configuration)
+    }
+
     @Test("a rule whose only action is refused is reported for that, and not for having no action")
     func refusedAction() throws {
         let path = try write(

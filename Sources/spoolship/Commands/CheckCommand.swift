@@ -62,7 +62,14 @@ enum CheckCommand {
 
     /// Shows how the lines of a file would be read. No change of the user: the file is the caller's.
     private static func sample(_ path: String, _ invocation: Invocation) throws {
-        let settings = try invocation.loadSettings().settings
+        // Whoever tries the product has files, and no configuration yet.
+        var settings = Settings()
+        let configuration = invocation.configurationPath
+        if invocation.value("config") == nil, access(configuration, F_OK) != 0, errno == ENOENT {
+            invocation.console.printError("\(configuration) does not exist: shown as with the defaults")
+        } else {
+            settings = try invocation.loadSettings().settings
+        }
         guard let whole = RealPath.ofExisting(path) else {
             throw CommandFailure(.inputOutput, "\(path): \(SystemError.message(errno))")
         }
