@@ -20,7 +20,17 @@ struct WrappedLineTests {
     private func read(
         _ text: String, _ format: LineWrapper?, path: String = "", as handling: TextHandling = .lines
     ) -> [(line: String, time: Timestamp)] {
-        var reading = Reading(options(format, handling))
+        read(text, options(format, handling), path: path).map { line, time in
+            let end = line.firstRange(of: ",\"name\":\"log\"")?.lowerBound
+            return (end.map { String(line[..<$0]) } ?? line, time)
+        }
+    }
+
+    /// The same, as a whole.
+    private func read(
+        _ text: String, _ options: EventOptions, path: String = ""
+    ) -> [(line: String, time: Timestamp)] {
+        var reading = Reading(options)
         let bytes = Array((text + "\n").utf8)
         return bytes.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return [] }
@@ -39,9 +49,7 @@ struct WrappedLineTests {
                 reading.buffer.removeAll()
                 reading.pass.write(into: &reading.buffer)
                 let line = String(decoding: reading.buffer.bytes, as: UTF8.self)
-                let own =
-                    line.firstRange(of: ",\"name\":\"log\"").map { String(line[..<$0.lowerBound]) } ?? line
-                found.append((own, verdict.eventTime))
+                found.append((line, verdict.eventTime))
             }
             return found
         }
@@ -207,6 +215,136 @@ struct WrappedLineTests {
         let plain = output(#"{"log":"{\"a\":2}\n","stream":"stdout","time":"2026-11-20T09:59:00Z"}"#)
         #expect(plain.hasPrefix(#"{"a":2,"#), "\(plain)")
         #expect(reading.pass.counts.parsed == 1 && reading.pass.counts.texts["shop"]?.notParsed == 1)
+    }
+
+    /// Records of Java, Python and Go programs, and of one that `firstLine` describes.
+    private static let programs: [(parse: String?, firstLine: String?, records: [String])] = [
+        (
+            "java", nil,
+            [
+                "2026-11-20 09:59:00,413 ERROR [main] shop.Cart - no\njava.io.IOException: x\n\tat a.b(C.java:1)",
+                "2026-11-20 09:59:01,000 INFO  [main] shop.Cart - yes",
+            ]
+        ),
+        (
+            "python", nil,
+            [
+                "2026-11-20 09:59:00,413 ERROR shop: no\nTraceback (most recent call last):\n  File \"a.py\"\nKeyError: 1",
+                "2026-11-20 09:59:01,000 INFO shop: yes",
+            ]
+        ),
+        (
+            "go", nil,
+            ["panic: no\n\ngoroutine 1 [running]:\nmain.main()\n\t/a.go:7 +0x1d", "2026/11/20 09:59:00 yes"]
+        ),
+        (nil, #"^\d{4}-"#, ["2026-11 a\n  b\n\n\tc \\ \"d\"", "2026-11 e"]),
+    ]
+
+    /// The lines of a runtime for a line of a program, in pieces of at most `most` characters.
+    private func wrap(
+        _ line: String, _ stream: String, _ format: LineWrapper, most: Int = .max
+    ) -> [String] {
+        var rest = line[...]
+        var lines: [String] = []
+        repeat {
+            let piece = rest.prefix(most)
+            rest = rest.dropFirst(piece.count)
+            let time = "2026-11-20T10:00:00.\(100 + lines.count)Z"
+            if format == .cri {
+                lines.append("\(time) \(stream) \(rest.isEmpty ? "F" : "P") \(piece)")
+            } else {
+                let text = JSONText.quoted(String(piece) + (rest.isEmpty ? "\n" : ""))
+                let log = String(decoding: text, as: UTF8.self)
+                lines.append(#"{"log":\#(log),"stream":"\#(stream)","time":"\#(time)"}"#)
+            }
+        } while !rest.isEmpty
+        return lines
+    }
+
+    private func options(
+        _ format: LineWrapper?, parse: String?, firstLine: String?
+    ) throws -> EventOptions {
+        var options = options(format)
+        var text = TextFormatSettings()
+        text.parse = parse
+        text.firstLine = firstLine
+        options.defaults.textFormat = try TextFormat(text)
+        return options
+    }
+
+    /// The message, stack and stream of what lines became, of those that are records.
+    private func records(_ lines: [String], _ options: EventOptions) -> [[String: JSONValue]] {
+        read(lines.joined(separator: "\n"), options).map(\.line).filter { $0.hasPrefix("{") }.map { line in
+            let members = (try? JSONValue(parsing: Array(line.utf8)))?.members ?? []
+            return Dictionary(members.map { ($0.key, $0.value) }) { _, last in last }.filter {
+                !["id", "observed_at", "stream", "timestamp"].contains($0.key)
+            }
+        }
+    }
+
+    @Test(
+        "the lines of a record in a container are joined by the app's format, as in a file without wrapping",
+        arguments: LineWrapper.allCases, 0..<4)
+    func joinedRecords(format: LineWrapper, program: Int) throws {
+        let (parse, firstLine, all) = WrappedLineTests.programs[program]
+        let plain = records(all, try options(nil, parse: parse, firstLine: firstLine))
+        #expect(plain.count == all.count)
+        let wrapped = try options(format, parse: parse, firstLine: firstLine)
+        for most in [Int.max, 5] {
+            let lines = all.joined(separator: "\n").split(separator: "\n", omittingEmptySubsequences: false)
+                .flatMap { wrap(String($0), "stdout", format, most: most) }
+            #expect(records(lines, wrapped) == plain, "\(most)")
+        }
+    }
+
+    @Test(
+        "records of two streams of a container, line by line in any order, are those of the two streams",
+        arguments: LineWrapper.allCases, Seeds.list(0..<50))
+    func joinedStreams(format: LineWrapper, seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        // Each stream's lines, and what they are without the other stream.
+        var left: [String: [String]] = [:]
+        var expected: [String] = []
+        for stream in ["stdout", "stderr"] {
+            for number in 0..<20 {
+                let more = (0..<Int.random(in: 0...4, using: &random)).map { "\n\tat \(stream).\($0)" }
+                let text = "\(stream)-\(number)" + more.joined()
+                left[stream, default: []] += "2026-11-20 09:59:00,413 ERROR [main] shop.Cart - \(text)"
+                    .split(separator: "\n").map(String.init)
+                expected.append(text)
+            }
+        }
+        var lines: [String] = []
+        while let stream = left.keys.sorted().randomElement(using: &random) {
+            let line = left[stream]?.removeFirst() ?? ""
+            if left[stream]?.isEmpty == true { left[stream] = nil }
+            lines += wrap(line, stream, format, most: Int.random(in: 0..<4, using: &random) == 0 ? 20 : .max)
+        }
+        let found = records(lines, try options(format, parse: "java", firstLine: nil)).map {
+            $0["message"]?.string ?? ""
+        }
+        #expect(found.sorted() == expected.sorted(), "\(Seeds.again(seed))")
+    }
+
+    @Test("a joined record has the runtime's time of its first line, if it has none of its own")
+    func joinedTime() throws {
+        let lines = [
+            "2026-11-20T09:00:00Z stderr F panic: no", "2026-11-20T09:00:01Z stderr F ",
+            "2026-11-20T09:00:02Z stderr F goroutine 1 [running]:",
+        ]
+        let found = read(
+            lines.joined(separator: "\n"), try options(.cri, parse: "go", firstLine: nil))
+        #expect(found.map(\.time) == [time("2026-11-20T09:00:00Z")])
+    }
+
+    @Test("a record of a container is bounded like one of a file: 500 lines")
+    func joinedBound() throws {
+        let lines = ["2026-11 a"] + (0..<600).map { " \($0)" }
+        let plain = records(lines, try options(nil, parse: nil, firstLine: #"^\d{4}-"#))
+        let wrapped = records(
+            lines.flatMap { wrap($0, "stdout", .cri) },
+            try options(.cri, parse: nil, firstLine: #"^\d{4}-"#))
+        #expect(plain.count == 2 && wrapped == plain)
     }
 
     @Test("docker: two objects in one entry are text, so that neither is lost")
