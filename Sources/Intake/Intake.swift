@@ -247,7 +247,6 @@ package final class Intake: SpoolSink {
         let route = chunks.routes[routeIndex]
         let normal = chunks.open[routeIndex][0]
         let critical = chunks.open[routeIndex][1]
-        let limits = route.chunks
         let commitBytes = settings.commitBytes
         rules?.refresh()
         // Without a container in force the loop below asks no rules.
@@ -339,22 +338,12 @@ package final class Intake: SpoolSink {
                     if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
                     continue
                 }
-                let isUrgent = verdict.priority == .critical && !isBackfill
-                let chunk = isUrgent ? critical : normal
-                if chunk.lines.count + size > limits.bytes, !chunk.isEmpty {
-                    chunks.close(chunk, route, isFull: true)
-                }
-                let begin = chunk.lines.count
-                pass.write(into: &chunk.lines)
-                if isWatched {
-                    show(chunk, from: begin, of: source.app, verdict.priority)
-                }
-                chunk.count(
-                    eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now,
-                    at: offset + Int64(start))
-                // Full, or without room for another event of this size.
-                if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
-                    chunks.close(chunk, route, isFull: true)
+                // Two calls: a variable for either chunk would be retained and released for each line.
+                let place = offset + Int64(start)
+                if verdict.priority == .critical, !isBackfill {
+                    write(verdict, size, into: critical, route, source, at: place, now, isWatched)
+                } else {
+                    write(verdict, size, into: normal, route, source, at: place, now, isWatched)
                 }
                 // `pendingBytes` has grown only if a chunk was closed as full just now. So the commit closes
                 // the fewest chunks before they are full.
@@ -390,6 +379,32 @@ package final class Intake: SpoolSink {
             }
         }
         return position
+    }
+
+    /// Writes the line that was read last into a chunk. The chunk is closed before if it has no room for the
+    /// line, and afterwards if it is full.
+    ///
+    /// - Parameter size: most bytes that the line takes.
+    @inline(__always)
+    private func write(
+        _ verdict: Verdict, _ size: Int, into chunk: OpenChunk, _ route: Route, _ source: SpoolSource,
+        at offset: Int64, _ now: Timestamp, _ isWatched: Bool
+    ) {
+        let limits = route.chunks
+        if chunk.lines.count + size > limits.bytes, !chunk.isEmpty {
+            chunks.close(chunk, route, isFull: true)
+        }
+        let begin = chunk.lines.count
+        pass.write(into: &chunk.lines)
+        if isWatched {
+            show(chunk, from: begin, of: source.app, verdict.priority)
+        }
+        chunk.count(
+            eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now, at: offset)
+        // Full, or without room for another event of this size.
+        if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
+            chunks.close(chunk, route, isFull: true)
+        }
     }
 
     /// Shows the last line of a chunk to the audience.

@@ -52,9 +52,18 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Writes the usual text, 36 bytes, to a buffer of at least that size.
     public func write(to buffer: UnsafeMutableRawBufferPointer) {
         precondition(buffer.count >= 36, "an id's text takes 36 bytes")
-        let places = [0..<8, 9..<13, 14..<18, 19..<23, 24..<36].joined()
-        for (index, digit) in zip(places, Hexadecimal.text(bytes).utf8) { buffer[index] = digit }
-        for index in [8, 13, 18, 23] { buffer[index] = UInt8(ascii: "-") }
+        var place = 0
+        for digit in 0..<32 {
+            // The dashes stand before the digits 8, 12, 16 and 20.
+            if digit >= 8, digit <= 20, digit % 4 == 0 {
+                buffer[place] = UInt8(ascii: "-")
+                place += 1
+            }
+            let half = digit < 16 ? high : low
+            let value = Int(truncatingIfNeeded: half >> UInt64(60 - 4 * (digit % 16))) & 15
+            buffer[place] = Hexadecimal.digits[value]
+            place += 1
+        }
     }
 }
 

@@ -72,11 +72,17 @@ public enum WholeFile {
     /// The rest of an open file; nil if it has more than `limit` bytes.
     public static func bytes(of raw: Int32, atMost limit: Int) throws(SystemError) -> [UInt8]? {
         var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 65_536)
+        // Not an array, which would be filled with zeros first: most files are small.
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
+        defer { block.deallocate() }
         while bytes.count <= limit {
-            let count = read(raw, &block, block.count)
+            let count = read(raw, block.baseAddress, block.count)
             if count == 0 { return bytes }
-            if count > 0 { bytes += block[..<count] } else if errno != EINTR { throw SystemError("read") }
+            if count > 0 {
+                bytes += UnsafeRawBufferPointer(rebasing: block[..<count])
+            } else if errno != EINTR {
+                throw SystemError("read")
+            }
         }
         return nil
     }

@@ -14,10 +14,18 @@ public struct LineBuffer: ~Copyable {
     /// An empty buffer. It grows as needed; `capacity` bytes fit without growing.
     public init(capacity: Int = 4096) {
         self.capacity = max(capacity, 64)
-        start = .allocate(capacity: self.capacity)
+        start = LineBuffer.memory(self.capacity)
     }
 
-    deinit { start.deallocate() }
+    deinit { free(start) }
+
+    /// Memory from `malloc`, because `realloc` lets a large buffer grow without a copy.
+    private static func memory(
+        _ capacity: Int, insteadOf old: UnsafeMutablePointer<UInt8>? = nil
+    ) -> UnsafeMutablePointer<UInt8> {
+        guard let memory = realloc(old, capacity) else { fatalError("no memory for a line") }
+        return memory.bindMemory(to: UInt8.self, capacity: capacity)
+    }
 
     package var isEmpty: Bool { count == 0 }
 
@@ -29,9 +37,9 @@ public struct LineBuffer: ~Copyable {
     public mutating func removeAll(keepingCapacity capacity: Int = .max) {
         count = 0
         guard self.capacity > capacity else { return }
-        start.deallocate()
+        free(start)
         self.capacity = max(capacity, 64)
-        start = .allocate(capacity: self.capacity)
+        start = LineBuffer.memory(self.capacity)
     }
 
     /// Removes the last byte, if there is one.
@@ -70,11 +78,7 @@ public struct LineBuffer: ~Copyable {
     /// small, because an idle app needs none, has room for an event at its first growth.
     @inline(never)
     private mutating func grow(_ more: Int) {
-        let larger = max(capacity * 2, count + more, 1024)
-        let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
-        memcpy(moved, start, count)
-        start.deallocate()
-        start = moved
-        capacity = larger
+        capacity = max(capacity * 2, count + more, 1024)
+        start = LineBuffer.memory(capacity, insteadOf: start)
     }
 }

@@ -27,7 +27,13 @@ struct FairQueue<Element> {
 
     func count(of line: String) -> Int { lines[line]?.count ?? 0 }
 
-    var values: some Sequence<Element> { lines.values.lazy.flatMap { $0.values } }
+    /// All elements, line by line. An array, because a start pays more for the types of lazy sequences in
+    /// sequences than for any copy.
+    var values: [Element] {
+        var all: [Element] = []
+        for line in lines.values { all += line.values }
+        return all
+    }
 
     mutating func append(_ element: Element, to line: String) {
         lineUp(line)
