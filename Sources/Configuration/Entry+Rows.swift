@@ -274,19 +274,12 @@ extension Entry where Owner: SettingsSection {
                 }
                 var part = Owner()
                 read(node, path, &part, &context)
-                for (setting, unset) in zip(list(part, .root), list(Owner(), .root))
-                where setting.value != unset.value {
-                    let rest = setting.path.dropFirst(name.count)
-                    context.complain(of: "\(path)\(rest)", "is for \(place.scope.text) only")
-                }
+                context.complain(
+                    of: list(part, .root), unlike: list(Owner(), .root), path, name, only: place.scope)
             },
             list: { [list] whole, section in
                 if let part = place.part(whole) { return list(part, section) }
-                return list(Owner(), section).map { setting in
-                    var setting = setting
-                    setting.isForeign = true
-                    return setting
-                }
+                return EffectiveSetting.foreign(list(Owner(), section))
             },
             keep: { [keep] started, whole in
                 guard let old = place.part(started), var part = place.part(whole) else { return }
@@ -302,5 +295,33 @@ extension Entry where Owner: SettingsSection {
     /// The row of a section that only one case has: `[destination.s3]`.
     static func section<Part>(_ name: String, of place: SettingsCase<Owner, Part>, _ why: String) -> Entry {
         Entry<Part>.section(name, \.self, why).inside(place)
+    }
+}
+
+// What rows of cases share, without the case's type: otherwise the compiler writes it once for each row.
+extension ReadContext {
+    /// Reports the values of another case's setting that are not the defaults.
+    ///
+    /// - Parameters:
+    ///   - path: path of the row, whose key is `name`.
+    ///   - scope: the destinations that the setting is for.
+    fileprivate mutating func complain(
+        of settings: [EffectiveSetting], unlike defaults: [EffectiveSetting], _ path: String, _ name: String,
+        only scope: DestinationUse.Scope
+    ) {
+        for (setting, unset) in zip(settings, defaults) where setting.value != unset.value {
+            complain(of: "\(path)\(setting.path.dropFirst(name.count))", "is for \(scope.text) only")
+        }
+    }
+}
+
+extension EffectiveSetting {
+    /// These settings as those of another type or format.
+    fileprivate static func foreign(_ settings: [EffectiveSetting]) -> [EffectiveSetting] {
+        settings.map { setting in
+            var setting = setting
+            setting.isForeign = true
+            return setting
+        }
     }
 }

@@ -390,13 +390,6 @@ extension SettingsSection {
     /// Most sections are what they are.
     static var decidingKeys: [String] { [] }
 
-    /// The members of a section in the order in which they are read.
-    private static func ordered(_ members: [TOMLNode.Member]) -> [TOMLNode.Member] {
-        guard !decidingKeys.isEmpty else { return members }
-        return decidingKeys.flatMap { key in members.filter { $0.key == key } }
-            + members.filter { !decidingKeys.contains($0.key) }
-    }
-
     /// The description of this section.
     static func described(
         _ name: String, _ kind: SectionDescription.Kind, _ why: String,
@@ -418,43 +411,31 @@ extension SettingsSection {
 
     /// Reads the members of a table. An unknown key is a problem, with the nearest known key.
     mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
-        guard case .table(let written) = node.value else {
-            context.add(.wrongType, "\(path) must be a section, not \(node.kind)", at: node.position)
+        let rows = Self.entries
+        let keys = rows.map { SectionMembers.Row(name: $0.name, isOld: $0.renamed != nil) }
+        guard let members = SectionMembers(node, path, keys, first: Self.decidingKeys, &context) else {
             return
         }
-        let members = Self.ordered(written)
-        let rows = Self.entries
-        var old: [(row: Int, member: Int)] = []
-        for (index, member) in members.enumerated() where member.key != TOMLText.unreadableSection {
-            guard let row = rows.firstIndex(where: { $0.name == member.key }) else {
-                let known = rows.filter { $0.renamed == nil }.map(\.name)
-                context.add(
-                    .unknownKey, unknownKey(member.key, path: path, known: known), at: member.keyPosition)
-                continue
+        for member in members.current {
+            if let row = member.row {
+                rows[row].read(member.node, member.path, &self, &context)
+            } else {
+                members.refuse(member, &context)
             }
-            if rows[row].renamed != nil {
-                old.append((row, index))
-                continue
-            }
-            let path = path.isEmpty ? member.key : "\(path).\(SettingValue.key(member.key))"
-            rows[row].read(member.node, path, &self, &context)
         }
         // Old keys are read last, because their meaning may depend on other keys, and one new line may
         // replace several of them.
         var renamed: [(member: Int, now: String)] = []
-        for (row, index) in old {
-            let member = members[index]
+        for member in members.old {
+            guard let row = member.row else { continue }
             let problems = context.problems.count
-            rows[row].read(
-                member.node, path.isEmpty ? member.key : "\(path).\(member.key)", &self, &context)
+            rows[row].read(member.node, member.path, &self, &context)
             // A value that was refused has no new line.
             guard context.problems.count == problems, let now = rows[row].renamed?(self) else { continue }
-            renamed.append((index, now))
+            renamed.append((member.index, now))
         }
-        for (index, now) in renamed { context.moveOrigin(of: members[index].key, to: now, path: path) }
-        for (index, now) in renamed {
-            context.noteRenaming(
-                of: members[index], to: now, beside: members, in: effective(in: .root), path: path)
+        if !renamed.isEmpty {
+            members.note(renamed, in: effective(in: .root), &context)
         }
     }
 
@@ -465,10 +446,12 @@ extension SettingsSection {
         return kept
     }
 
-    /// The values in force of all settings in this section.
-    func effective(in place: SectionPlace) -> [EffectiveSetting] {
+    /// The values in force of all settings in this section, or of those that its rows are asked for.
+    func effective(
+        in place: SectionPlace, where isAsked: (DestinationUse) -> Bool = { _ in true }
+    ) -> [EffectiveSetting] {
         var all: [EffectiveSetting] = []
-        for entry in Self.entries where entry.renamed == nil {
+        for entry in Self.entries where entry.renamed == nil && isAsked(entry.use) {
             for var setting in entry.list(self, place) {
                 setting.use = setting.use.inside(entry.use)
                 all.append(setting)
@@ -476,17 +459,4 @@ extension SettingsSection {
         }
         return all
     }
-}
-
-/// The message for a key that does not exist, with what may have been meant: a key of this section, or one of
-/// another.
-private func unknownKey(_ key: String, path: String, known: [String]) -> String {
-    let message = "no setting \(key)\(path.isEmpty ? "" : " in [\(path)]"); "
-    if let near = nearestName(to: key, among: known) { return "\(message)did you mean \(near)?" }
-    let others = Settings.description.filter { $0.name != path }
-    if let other = others.first(where: { $0.entries.contains { $0.name == key } }) {
-        return "\(message)it belongs in \(other.heading())"
-    }
-    if path.isEmpty { return "\(message)sections are \(known.joined(separator: ", "))" }
-    return "\(message)`spoolship help configuration` lists all"
 }

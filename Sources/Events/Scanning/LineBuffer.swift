@@ -23,7 +23,9 @@ public struct LineBuffer: ~Copyable {
     private static func memory(
         _ capacity: Int, insteadOf old: UnsafeMutablePointer<UInt8>? = nil
     ) -> UnsafeMutablePointer<UInt8> {
-        guard let memory = realloc(old, capacity) else { fatalError("no memory for a line") }
+        guard let memory = realloc(old, capacity) else {
+            fatalError("no memory for a line")
+        }
         return memory.bindMemory(to: UInt8.self, capacity: capacity)
     }
 

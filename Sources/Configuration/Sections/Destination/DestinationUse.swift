@@ -78,7 +78,10 @@ extension DestinationSettings {
     /// result must not reveal them.
     public func fingerprint(_ hash: ([UInt8]) -> String) -> String {
         var text = ""
-        for setting in effective(in: .root) where setting.use.changesAnswers {
+        // Settings of other types and formats have their defaults. Their values are not asked for, because
+        // each costs a start tens of thousands of instructions (`Entry.Place`).
+        let settings = effective(in: .root) { $0.changesAnswers && $0.scope.includes(self) }
+        for setting in settings where setting.use.changesAnswers {
             text += "\(setting.path)=\(setting.value?.revealed ?? "")\n"
         }
         return hash(Array(text.utf8))

@@ -1,0 +1,98 @@
+/// The members of a section as they are written, each with the row that reads it.
+///
+/// `SettingsSection.read` asks this type for all that does not depend on the section's type: otherwise the
+/// compiler writes it once for each section, which was a quarter of a megabyte of the program.
+struct SectionMembers {
+    /// What is known of a row before it reads anything.
+    struct Row {
+        /// The key.
+        let name: String
+        /// Whether it is a key of older configurations.
+        let isOld: Bool
+    }
+
+    /// A member and its row.
+    struct Member {
+        /// Index of the member in the table.
+        let index: Int
+        /// Index of its row; nil if no row has its key.
+        let row: Int?
+        let node: TOMLNode
+        /// Path of the setting.
+        let path: String
+    }
+
+    private let path: String
+    private let rows: [Row]
+    private let written: [TOMLNode.Member]
+    /// Members with a key of today or an unknown one, in the order in which they are read.
+    private(set) var current: [Member] = []
+    /// Members with an old key.
+    private(set) var old: [Member] = []
+
+    /// Nil, with a problem, if the node is no table.
+    ///
+    /// - Parameter deciding: keys that are read before the others, in this order.
+    init?(
+        _ node: TOMLNode, _ path: String, _ rows: [Row], first deciding: [String],
+        _ context: inout ReadContext
+    ) {
+        guard case .table(let members) = node.value else {
+            context.add(.wrongType, "\(path) must be a section, not \(node.kind)", at: node.position)
+            return nil
+        }
+        self.path = path
+        self.rows = rows
+        written =
+            deciding.isEmpty
+            ? members
+            : deciding.flatMap { key in members.filter { $0.key == key } }
+                + members.filter { !deciding.contains($0.key) }
+        for (index, member) in written.enumerated() where member.key != TOMLText.unreadableSection {
+            let row = rows.firstIndex { $0.name == member.key }
+            let isOld = row.map { rows[$0].isOld } ?? false
+            let key = isOld ? member.key : SettingValue.key(member.key)
+            let found = Member(
+                index: index, row: row, node: member.node,
+                path: path.isEmpty ? member.key : "\(path).\(key)")
+            if isOld {
+                old.append(found)
+            } else {
+                current.append(found)
+            }
+        }
+    }
+
+    /// Adds the problem with a member that has no row.
+    func refuse(_ member: Member, _ context: inout ReadContext) {
+        let key = written[member.index]
+        let known = rows.filter { !$0.isOld }.map(\.name)
+        context.add(.unknownKey, unknownKey(key.key, path: path, known: known), at: key.keyPosition)
+    }
+
+    /// Notes how the lines of old keys are written now.
+    ///
+    /// - Parameter settings: the section's values in force.
+    func note(
+        _ renamed: [(member: Int, now: String)], in settings: [EffectiveSetting],
+        _ context: inout ReadContext
+    ) {
+        for (index, now) in renamed { context.moveOrigin(of: written[index].key, to: now, path: path) }
+        for (index, now) in renamed {
+            context.noteRenaming(of: written[index], to: now, beside: written, in: settings, path: path)
+        }
+    }
+}
+
+/// The message for a key that does not exist, with what may have been meant: a key of this section, or one of
+/// another.
+private func unknownKey(_ key: String, path: String, known: [String]) -> String {
+    let message = "no setting \(key)\(path.isEmpty ? "" : " in [\(path)]"); "
+    if let near = nearestName(to: key, among: known) { return "\(message)did you mean \(near)?" }
+    let others = Settings.description.filter { $0.name != path }
+    if let other = others.first(where: { $0.entries.contains { $0.name == key } }) {
+        return "\(message)it belongs in \(other.heading())"
+    }
+    if path.isEmpty { return "\(message)sections are \(known.joined(separator: ", "))" }
+    return "\(message)`spoolship help configuration` lists all"
+}
