@@ -185,8 +185,25 @@ struct SchemaTests {
     func schemaIsComplete() throws {
         let page = try String(
             contentsOf: Self.root.appending(path: "docs/container-documents.md"), encoding: .utf8)
+        // The second is made from the row of the configuration's rules.
+        let others = try [("docs/rules.md", "| `"), ("docs/reference.md", "| `when` |")].map { path, row in
+            let text = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+            let rows = text.split(separator: "\n").filter { $0.hasPrefix(row) }
+            return (path, words: rows.flatMap { $0.split { !$0.isLetter && $0 != "_" } }.map(String.init))
+        }
+        var message = ""
+        do {
+            _ = try ContainerDocument(reading: Array(Self.member(#""rules":{"r":{"when":"name"}}"#).utf8))
+        } catch {
+            message = "\(error)"
+        }
         var documents: [String] = []
         for predicate in Condition.Predicate.allCases {
+            let form = predicate.inExpressions
+            #expect(message.contains(form), "the message about a missing comparison: \(form)")
+            if form == predicate.rawValue {
+                for (path, words) in others { #expect(words.contains(form), "\(path): \(form)") }
+            }
             #expect(
                 page.contains("`\(predicate.rawValue)`"), "docs/container-documents.md: \(predicate.rawValue)"
             )

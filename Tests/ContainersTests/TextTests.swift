@@ -12,7 +12,7 @@ struct TextTests {
 
     @Test("tm12: é and e with a combining accent are different texts, for every predicate")
     func predicates() throws {
-        for predicate in ["equals", "contains", "starts_with", "ends_with", "matches"] {
+        for predicate in Condition.Predicate.allCases.filter({ !$0.isOrder }).map(\.rawValue) {
             let trial = try Trial(
                 "\"macros\": {\"v\": {\"type\": \"event_member\", \"path\": \"v\"}}, \"rules\": {\"c\": {\"conditions\": [{\"macro\": \"v\", \"\(predicate)\": \"\(Self.composed)\"}]}, \"d\": {\"conditions\": [{\"macro\": \"v\", \"\(predicate)\": \"\(Self.decomposed)\"}]}}, \"tags\": [{\"name\": \"c\", \"type\": \"prioritise\", \"priority\": \"normal\", \"rules\": [\"c\"]}, {\"name\": \"d\", \"type\": \"prioritise\", \"priority\": \"normal\", \"rules\": [\"d\"]}]"
             )

@@ -56,6 +56,17 @@ struct MetricFamilyTests {
     @Test("each app with its own figures, and all others together, have a series within the limit")
     func apps() { #expect([String: AppCounts].most + 1 <= MetricFamily.seriesLimit) }
 
+    @Test("each family is set somewhere in the sources: the golden files have those of no collector, too")
+    func everyFamilyIsSet() throws {
+        let fields = Mirror(reflecting: MetricFamily.table).children.compactMap(\.label)
+        #expect(fields.count > 100)
+        let search = #"grep -rhoE --include='*.swift' '(\\[A-Za-z]*|table)\.[A-Za-z0-9]+' Sources | sort -u"#
+        let (code, output) = try runShell("cd '\(GoldenFile.root)' && \(search)")
+        try #require(code == 0)
+        let used = Set(output.split(separator: "\n").compactMap { $0.split(separator: ".").last })
+        for field in fields { #expect(used.contains(field[...]), "\(field) has no collector") }
+    }
+
     @Test("promtool accepts the golden file")
     func promtoolIsSilent() throws {
         let path = GoldenFile("Tests/MetricsTests/Fixtures/metrics.txt").path

@@ -194,11 +194,22 @@ extension DestinationSettings.Reach {
 }
 
 extension DestinationSettings.Kind {
-    /// Whether the destination is reached over the network.
-    package var isServer: Bool { self != .file && self != .stdout }
+    /// Whether the destination is reached over the network. A switch: the compiler asks for a new
+    /// type.
+    package var isServer: Bool {
+        switch self {
+        case .http, .s3, .nats, .kafka, .syslog: true
+        case .file, .stdout: false
+        }
+    }
 
     /// Whether the destination is reached over the network and may have a user.
-    package var takesUser: Bool { isServer && self != .s3 && self != .syslog }
+    package var takesUser: Bool {
+        switch self {
+        case .http, .nats, .kafka: true
+        case .s3, .syslog, .file, .stdout: false
+        }
+    }
 
     /// Schemes that its address may have; empty for kinds without an address, or whose servers have
     /// another setting.
