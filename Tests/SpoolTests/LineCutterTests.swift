@@ -127,6 +127,83 @@ struct LineCutterTests {
         #expect(self.piece(cutter, most + line) == .lines(most.count + line.count))
     }
 
+    /// Lines of two streams, and which of them begin a record: each `x` does.
+    private func wrapped(
+        _ format: LineWrapper, _ stream: String, _ text: String, second: Int = 0
+    ) -> [UInt8] {
+        let time = "2026-11-20T10:00:\(second < 10 ? "0" : "")\(second)Z"
+        if format == .cri { return Array("\(time) \(stream) F \(text)\n".utf8) }
+        return Array("{\"log\":\"\(text)\\n\",\"stream\":\"\(stream)\",\"time\":\"\(time)\"}\n".utf8)
+    }
+
+    /// A cutter of wrapped lines, among which a record begins with an `x` or a tab.
+    private func joining(_ format: LineWrapper) -> LineCutter {
+        LineCutter(
+            longest: 1 << 20, format: format,
+            recordStart: RecordStart(name: "x") { line, _ in
+                line.first == UInt8(ascii: "x") || line.first == UInt8(ascii: "\t")
+            })
+    }
+
+    @Test(
+        "no block ends in a record of several wrapped lines, of either stream",
+        arguments: LineWrapper.allCases, Seeds.list(0..<20))
+    func wrappedRecords(format: LineWrapper, seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<100 {
+            var text: [UInt8] = []
+            // Where each record begins, and where its last line ends; the last of a stream may go on.
+            var records: [(stream: String, start: Int, end: Int)] = []
+            for _ in 0..<Int.random(in: 1...12, using: &random) {
+                let stream = Bool.random(using: &random) ? "stdout" : "stderr"
+                // The tab of Docker's lines is escaped.
+                let first = format == .docker ? ["x", "\\t", "\\\"", ""] : ["x", "\t", "-", ""]
+                let content = first.randomElement(using: &random) ?? ""
+                let begins = content == first[0] || content == first[1]
+                let start = text.count
+                text += wrapped(format, stream, content)
+                if !begins, let last = records.lastIndex(where: { $0.stream == stream }) {
+                    records[last].end = text.count
+                } else {
+                    records.append((stream, start, text.count))
+                }
+            }
+            for stream in ["stdout", "stderr"] {
+                if let last = records.lastIndex(where: { $0.stream == stream }) { records[last].end = .max }
+            }
+            var expected = text.count
+            while let torn = records.first(where: { $0.start < expected && expected < $0.end }) {
+                expected = torn.start
+            }
+            #expect(
+                piece(joining(format), text) == (expected > 0 ? .lines(expected) : .partial(text.count)),
+                "\(String(decoding: text, as: UTF8.self)), \(Seeds.again(seed))")
+        }
+    }
+
+    @Test(
+        "a record of one stream delays the other by at most two seconds and 64 lines",
+        arguments: LineWrapper.allCases)
+    func wrappedRecordEnds(format: LineWrapper) {
+        let record = wrapped(format, "stderr", "x") + wrapped(format, "stderr", "-", second: 1)
+        func others(_ count: Int, second: Int) -> [UInt8] {
+            (0..<count).flatMap { _ in wrapped(format, "stdout", "x", second: second) }
+        }
+        let cutter = joining(format)
+        let line = others(1, second: 2).count
+        let early = record + others(64, second: 2)
+        #expect(piece(cutter, early) == .partial(early.count))
+        // The last line of the other stream may go on itself.
+        #expect(piece(cutter, early + others(1, second: 2)) == .lines(early.count))
+        #expect(piece(cutter, record + others(2, second: 3)) == .lines(record.count + line))
+    }
+
+    @Test("a line that is not wrapped ends the records before it")
+    func unwrappedBetween() {
+        let text = wrapped(.cri, "stdout", "x") + Array("no\n".utf8)
+        #expect(piece(joining(.cri), text) == .lines(text.count))
+    }
+
     @Test("text that may continue waits for more, up to 64 KiB, and objects before it do not wait")
     func text() {
         var cutter = LineCutter(longest: 1 << 20)
