@@ -76,7 +76,7 @@ package indirect enum SettingValue: Sendable, Hashable {
     var holdsSecret: Bool { leaves.contains { if case .url = $0 { true } else { !$0.secrets.isEmpty } } }
 
     /// A key as TOML writes it: bare if possible.
-    static func key(_ name: String) -> String {
+    package static func key(_ name: String) -> String {
         !name.isEmpty && name.hasOnlyLettersDigits(and: "-_") ? name : quote(name)
     }
 

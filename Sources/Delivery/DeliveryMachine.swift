@@ -290,9 +290,17 @@ struct DeliveryMachine: Sendable {
             let delay = destinations.look(name) { $0.options.criticalDelay } ?? options.criticalDelay
             gate.automatic = .init(
                 waits: PerPriority(critical: min(delay, interval), normal: interval),
-                batchOnSize: options.batchOnSize, phase: options.phase)
+                batchOnSize: options.batchOnSize, phase: options.phase, jitter: jitter(of: name))
         }
         return gate
+    }
+
+    /// The share of a destination's waits that may be left out.
+    private func jitter(of name: DestinationName) -> Double {
+        destinations.look(name) { machine in
+            if let jitter = machine.options.jitter { return jitter }
+            return intervalOverride != nil || machine.options.isIntervalSet ? 0 : nil
+        } ?? DeliveryOptions.standardJitter
     }
 
     // MARK: Destinations

@@ -13,14 +13,17 @@ public struct DeliveryOptions: Sendable, Equatable {
     /// Upper bound of the random delay before a destination's first request after the start, so that a fleet
     /// that starts together does not connect together. Default 2 s.
     public var startSpread = Duration.seconds(2)
-    /// Point in the second half of a wait at which this machine sends, from 0 to 1, so that a fleet does not
-    /// send at the same moment. Nil, the default: at the end of the wait.
+    /// This machine's point in the part of a wait that `jitter` leaves open, from 0 to 1, so that a fleet
+    /// does not send at the same moment. Nil, the default: at the end of the wait.
     public var phase: Double?
     /// The destinations with their own settings.
     package var destinations: [DestinationOptions]
 }
 
 extension DeliveryOptions {
+    /// The jitter of an interval that nobody has set.
+    static let standardJitter = 0.5
+
     package init(to destinations: [DestinationOptions]) { self.destinations = destinations }
 
     /// Deadlines by destination; destinations without one are left out.
@@ -56,6 +59,11 @@ public struct DestinationOptions: Sendable, Equatable {
     public var order = Order.free
     /// The destination's own interval; nil, the default: `DeliveryOptions.interval`.
     public var interval: DispatchInterval?
+    /// Whether a person or a container has set the interval in force for the destination.
+    public var isIntervalSet = false
+    /// Largest share of a wait that is left out, from 0 to 1. Nil, the default: half of an interval that
+    /// nobody has set, nothing of one that was set, which its author expects to be kept.
+    public var jitter: Double?
     /// The destination's own delay of critical events; nil, the default: `DeliveryOptions.criticalDelay`.
     public var criticalDelay: Duration?
     /// Waits before the retries of a batch.

@@ -128,7 +128,7 @@ struct ShippedFileTests {
             "dispatch":
                 "interval batch_events batch_size parallel_batches critical_delay",
             "queue": "max_size max_age compression durability",
-            "retry": "intervals jitter when_exhausted",
+            "retry": "intervals when_exhausted",
             "priorities": "default rule", "country": "code rule database address", "session": "mode",
             "device": "properties",
             "apps": "name level parse pattern columns priority country limits destinations",

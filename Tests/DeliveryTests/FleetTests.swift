@@ -154,6 +154,32 @@ struct FleetTests {
         #expect(world.sent.count == 1)
     }
 
+    @Test("an interval that was set is kept, by all agents at one moment, unless jitter is set too")
+    func setInterval() {
+        func waits(jitter: Double?, isSet: Bool, command: DispatchInterval? = nil) -> [Duration] {
+            (0..<20).map { agent in
+                var options = options {
+                    $0.isIntervalSet = isSet
+                    $0.jitter = jitter
+                }
+                options.phase = Double(agent) / 20
+                var world = World(options, seed: 7)
+                if let command { world.machine.intervalOverride = command }
+                let start = world.boot
+                world.accept(1)
+                world.run(.seconds(20))
+                return world.sent[0].at - start
+            }
+        }
+        let kept = waits(jitter: nil, isSet: true)
+        #expect(kept.allSatisfy { $0 >= .seconds(6) && $0 <= .milliseconds(6_010) }, "\(kept)")
+        let byCommand = waits(jitter: nil, isSet: false, command: .every(.seconds(8)))
+        #expect(byCommand.allSatisfy { $0 >= .seconds(8) && $0 <= .milliseconds(8_010) }, "\(byCommand)")
+        let spread = waits(jitter: 0.25, isSet: true)
+        #expect(spread.allSatisfy { $0 >= .milliseconds(4_500) && $0 <= .milliseconds(6_010) }, "\(spread)")
+        #expect(Set(spread).count > 10, "\(spread)")
+    }
+
     @Test("agents with events at one moment send in the second half of the interval, each at its own point")
     func phases() {
         var random = SplitMix64(seed: Seeds.one(12))

@@ -59,8 +59,7 @@ extension EndToEnd {
             bench.settings["destination.url"] = "\"https://10.9.8.2:8443/\""
             bench.settings["destination.tls.ca_file"] = "\"\(certificates.caFile)\""
             // Only the network's return may hurry it.
-            bench.settings["retry.intervals"] = #"["10m"]"#
-            bench.settings["retry.jitter"] = "0"
+            bench.settings["retry.intervals"] = #"{ waits = ["10m"], jitter = 0 }"#
             var running: FaultyReceiver? = try receiver()
             try bench.startAgent(waits: false, under: here.wrapper)
             func state() throws -> String? {

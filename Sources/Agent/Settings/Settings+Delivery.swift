@@ -29,6 +29,8 @@ extension Settings {
                 options.parallelBatches = dispatch.parallelBatches
                 options.order = destination.order
                 options.interval = destination.own.interval
+                options.isIntervalSet = isIntervalSet(for: destination)
+                options.jitter = dispatch.jitter
                 options.criticalDelay = destination.own.criticalDelay
                 options.retry = schedule
                 options.whenExhausted = retry.whenExhausted
@@ -50,6 +52,17 @@ extension Settings {
         options.phase = installID.flatMap { UInt64(SHA256.hexadecimal(Array($0.utf8)).prefix(13), radix: 16) }
             .map { Double($0) * 0x1p-52 }
         return options
+    }
+
+    /// Whether a file or a container sets the interval in force for a destination; not if it is a default, be
+    /// it of the destination's type.
+    private func isIntervalSet(for destination: DestinationSettings) -> Bool {
+        let name = SettingValue.key(destination.name)
+        let section = destination.own.interval == nil ? "dispatch" : "destination.\(name)"
+        switch origin(of: "\(section).interval.every") {
+        case .standard, .type: return false
+        case .file, .container: return true
+        }
     }
 
     /// How many events may wait for each destination while old files are read: twice as many as it sends at a

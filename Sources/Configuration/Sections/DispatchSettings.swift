@@ -5,6 +5,9 @@ public import Model
 public struct DispatchSettings: SettingsSection {
     /// Time between batches that are not full; or off.
     package var interval = DispatchInterval.standard
+    /// Largest share of a wait that is left out; nil for half of an interval that nobody has set, and nothing
+    /// of one that was set.
+    package var jitter: Double?
     /// Number of waiting events at which they are sent without waiting for the interval; 0 if only that
     /// decides.
     package var batchEvents = 50
@@ -28,11 +31,13 @@ public struct DispatchSettings: SettingsSection {
     }
 
     static let entries: [Entry<DispatchSettings>] = [
-        .setting(
-            "interval", \.interval, DispatchInterval.settingType,
+        .pair(
+            "interval", .init("every", \.interval, DispatchInterval.settingType),
+            .init("jitter", \.jitter, optional: jitterType),
             "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
-                + " 1m for destinations of type s3; `spoolship interval` overrides all."
-        ),
+                + " 1m for destinations of type s3; `spoolship interval` overrides all. jitter is the largest share"
+                + " of the wait that is left out, at each agent's own point, so that a fleet does not send at one"
+                + " moment: 0.5 where no interval is set, 0 where one is."),
         .pair(
             "batch_events",
             .init("full", \.fullAt, .count(1...100_000, zero: "only the interval decides")),
@@ -64,6 +69,7 @@ public struct DispatchSettings: SettingsSection {
     ]
 
     /// Types of settings that a destination may set for itself within the same bounds (`OwnSettings`).
+    static let jitterType = ValueType<Double>.number(0...1)
     static let batchEventsType = ValueType<Int>.count(1...100_000)
     static let batchSizeType = ValueType<Int>.size(1 << 10...64 << 20)
     static let parallelBatchesType = ValueType<Int>.count(1...64)

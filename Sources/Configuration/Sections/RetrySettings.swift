@@ -12,14 +12,14 @@ public struct RetrySettings: SettingsSection {
     package var probeInterval = Duration.seconds(1200)
 
     static let entries: [Entry<RetrySettings>] = [
-        .setting(
-            "intervals", \.intervals,
-            .list(of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20),
-            "The longest wait before each retry; there are as many retries as waits."),
-        .setting(
-            "jitter", \.jitter, .number(0...1),
-            "The share of each wait that is random, so that agents that failed together do not return together."
-        ),
+        .pair(
+            "intervals",
+            .init("waits", \.intervals, intervalsType),
+            .init("jitter", \.jitter, .number(0...1)),
+            "The longest wait before each retry; there are as many retries as waits. jitter is the share of each"
+                + " wait that is random, so that agents that failed together do not return together."),
+        .setting("jitter", \.jitter, .number(0...1), "Now intervals.jitter.")
+            .renamed(to: "intervals.jitter"),
         .pair(
             "when_exhausted", .init("then", \.whenExhausted, .choice),
             .init("interval", \.probeInterval, probeIntervalType),
@@ -30,5 +30,7 @@ public struct RetrySettings: SettingsSection {
             .renamed(to: "when_exhausted.interval"),
     ]
 
+    private static let intervalsType = ValueType<[Duration]>.list(
+        of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20)
     private static let probeIntervalType = ValueType<Duration>.duration(.seconds(1) ... .seconds(86_400))
 }

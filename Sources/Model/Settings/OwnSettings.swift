@@ -1,6 +1,8 @@
 /// Settings of `[dispatch]` and `[queue]` that a destination overrides; nil if the general ones apply.
 public struct OwnSettings: Sendable, Equatable {
     package var interval: DispatchInterval?
+    /// Largest share of a wait that is left out.
+    package var jitter: Double?
     package var batchEvents: Int?
     package var batchMostEvents: Int?
     package var batchSize: Int?

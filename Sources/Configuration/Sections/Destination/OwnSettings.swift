@@ -11,7 +11,10 @@ extension OwnSettings {
 
     /// The rows before `changesAnswers` is cleared.
     private static let rows: [Entry<DestinationSettings>] = [
-        own("interval", \.own.interval, DispatchInterval.settingType),
+        .pair(
+            "interval", .init("every", \.own.interval, optional: DispatchInterval.settingType),
+            .init("jitter", \.own.jitter, optional: DispatchSettings.jitterType), listedThere
+        ).listedElsewhere(),
         .pair(
             "batch_events", .init("full", \.own.batchEvents, optional: DispatchSettings.batchEventsType),
             .init("max", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType),
@@ -51,6 +54,7 @@ extension Settings {
         var result = dispatch
         let own = destination.own
         result.interval = own.interval ?? dispatch.interval
+        result.jitter = own.jitter ?? dispatch.jitter
         // Without it the number decides nothing, in no destination.
         result.batchOnSize = dispatch.batchOnSize && dispatch.batchEvents > 0
         result.batchEvents =

@@ -23,7 +23,7 @@ struct TypeDefault: Sendable {
     static let all: [TypeDefault] =
         [
             // A request costs money for each object, and readers open each object: fewer, larger objects.
-            of(.s3, "interval", \.own.interval, .every(.seconds(60))),
+            of(.s3, "interval.every", \.own.interval, .every(.seconds(60))),
             of(.s3, "batch_events.full", \.own.batchEvents, 50_000),
             of(.s3, "batch_events.max", \.own.batchMostEvents, 50_000),
             of(.s3, "batch_size", \.own.batchSize, 8 << 20), of(.s3, "compression", \.compression, .zstd),

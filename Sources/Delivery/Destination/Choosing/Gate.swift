@@ -11,19 +11,21 @@ struct Gate: Sendable, Equatable {
         var batchOnSize: Bool
         /// See `DeliveryOptions.phase`.
         var phase: Double?
+        /// Largest share of a wait that is left out; see `DestinationOptions.jitter`.
+        var jitter = DeliveryOptions.standardJitter
 
-        /// When events accepted at a time are sent: after half the wait at the earliest, at its end at
-        /// the latest.
+        /// When events accepted at a time are sent: at the end of the wait at the latest, and earlier by
+        /// `jitter` at most.
         ///
-        /// In between, the machine's phase decides: the points lie half a wait apart, shifted by the
-        /// phase. Agents that got events at the same moment then send at different times, and an agent
-        /// with a constant flow of events still sends once per wait.
+        /// In between, the machine's phase decides: the points lie as far apart as the part that may be left
+        /// out is long, shifted by the phase. Agents that got events at the same moment then send at
+        /// different times, and an agent with a constant flow of events still sends once per wait.
         func due(_ priority: Priority, since accepted: BootInstant) -> BootInstant {
             let wait = waits[priority]
-            let half = wait.nanosecondsClamped / 2
-            guard let phase, half > 0 else { return accepted + wait }
-            let earliest = accepted.nanoseconds.addingSaturating(half)
-            let late = (Int64(Double(half) * phase) - earliest % half + half) % half
+            let span = (wait * jitter).nanosecondsClamped
+            guard let phase, span > 0 else { return accepted + wait }
+            let earliest = accepted.nanoseconds.addingSaturating(wait.nanosecondsClamped - span)
+            let late = (Int64(Double(span) * phase) - earliest % span + span) % span
             return BootInstant(nanoseconds: earliest.addingSaturating(late))
         }
     }
