@@ -41,6 +41,34 @@ struct FailureTests {
     }
 
     @Test(
+        "Retry-After in the answer to a request that the stop or a disabling has overtaken counts after the restart",
+        arguments: [false, true])
+    func retryAfterAtTheEnd(isDisabled: Bool) {
+        var world = World(options())
+        world.answer = { _, _ in (.seconds(1), .retryAfter(.seconds(600), .unavailable)) }
+        world.accept(50)
+        world.run(.milliseconds(500))
+        if isDisabled {
+            world.input(.enabled(false))
+            world.store.empty()
+            world.input(.forget)
+            world.run(.seconds(1))
+            world.input(.enabled(true))
+        } else {
+            world.input(.stop(grace: .seconds(5)))
+            world.run(.seconds(1))
+            #expect(world.isStopped)
+            world.restart(down: .seconds(2))
+        }
+        world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
+        world.accept(50)
+        world.run(.seconds(500))
+        #expect(world.sent.count == 1 && world.shown.obstacle == .retryAfter)
+        world.run(.seconds(500))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test(
         "ac13: Retry-After holds the whole destination, is durable, lengthened at random, limited, and no attempt"
     )
     func ac13_retryAfter() throws {

@@ -27,6 +27,10 @@ extension DestinationMachine {
                 batch.mayBeTaken = true
             }
         }
+        // Also while the agent stops, and after collection was disabled: the next start must know of it.
+        if case .retryAfter(let wait, let failure) = outcome {
+            waitAsTold(wait, failure, at: now)
+        }
         if attempt.isForgotten {
             attempts.end(number)
             emit(.release(batch.header.id))
@@ -51,8 +55,7 @@ extension DestinationMachine {
             giveBack(batch, number)
         case .retry(let failure):
             fail(&batch, answer, failure)
-        case .retryAfter(let wait, let failure):
-            waitAsTold(wait, failure, at: now)
+        case .retryAfter(_, let failure):
             guard !blame.isTooMuch(batch, failure, options.order) else {
                 halveLarge(batch, answer, failure)
                 break
