@@ -35,9 +35,9 @@ public struct DispatchSettings: SettingsSection {
             "interval", .init("every", \.interval, DispatchInterval.settingType),
             .init("jitter", \.jitter, optional: jitterType),
             "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
-                + " 1m for destinations of type s3; `spoolship interval` overrides all. jitter is the largest share"
-                + " of the wait that is left out, at each agent's own point, so that a fleet does not send at one"
-                + " moment: 0.5 where no interval is set, 0 where one is."),
+                + " 1m for destinations of type s3; `spoolship interval` overrides all. jitter is the largest"
+                + " share of the wait that is left out, at each agent's own point, so that a fleet does not"
+                + " send at one moment: 0.5 where no interval is set, 0 where one is."),
         .pair(
             "batch_events",
             .init("full", \.fullAt, .count(1...100_000, zero: "only the interval decides")),
