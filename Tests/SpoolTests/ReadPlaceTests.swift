@@ -121,6 +121,30 @@ struct ReadPlaceTests {
     }
 
     @Test(
+        "hidden names are read if a pattern names them: files, directories, and those that come late",
+        arguments: [true, false])
+    func hiddenNames(isWatching: Bool) async throws {
+        let spool = try SpoolHarness()
+        for name in ["a", "a/.pm2", "a/.other"] { spool.makeDirectory(name) }
+        for (name, text) in [
+            (".app1.log", "1\n"), ("a/.pm2/x.log", "2\n"), ("a/.pm2/.x.log", "no\n"), ("a/x.log", "no\n"),
+            ("a/.other/x.log", "no\n"), (".b.log", "no\n"), ("app.log", "no\n"),
+        ] { spool.write(text, to: name) }
+        let reader = try await start(spool, [".app*.log", "*/.pm2/*.log"], isWatching: isWatching)
+        await spool.untilLines(["1", "2"])
+        for name in ["b", "b/.pm2"] { spool.makeDirectory(name) }
+        spool.write("3\n", to: "b/.pm2/x.log")
+        spool.write("4\n", to: ".app2.log")
+        spool.append("5\n", to: ".app1.log")
+        await spool.untilLines(["1", "2", "3", "4", "5"])
+        rename("\(spool.path)/.app1.log", "\(spool.path)/.app1.log.1")
+        spool.append("6\n", to: ".app1.log.1")
+        spool.write("7\n", to: ".app1.log")
+        await spool.untilLines(["1", "2", "3", "4", "5", "6", "7"])
+        await reader.stop()
+    }
+
+    @Test(
         "renamed, copied and truncated, dated, deleted, with restarts in between: each line once",
         arguments: [true, false])
     func rotations(isWatching: Bool) async throws {

@@ -214,7 +214,7 @@ public struct ReadPlace: Sendable, Hashable {
     }
 
     private static func mayBeRead(_ name: FileName) -> Bool {
-        !name.isHidden && !name.isUnfinished && !unreadable.contains { name.hasSuffix($0) }
+        !name.isUnfinished && !unreadable.contains { name.hasSuffix($0) }
     }
 
     /// The patterns that a file in a directory below the root fits.
@@ -251,6 +251,10 @@ public struct ReadPlace: Sendable, Hashable {
 }
 
 extension SpoolOptions {
+    /// Whether a name is ignored because it is hidden. In a place that is only read, its patterns decide
+    /// about hidden names, too.
+    func ignores(_ name: FileName) -> Bool { place == nil && name.isHidden }
+
     /// The kind of a file by its name. In a place that is only read, all matching files are append files.
     func kind(of name: FileName, in directory: SpoolDirectory) -> FileKind {
         guard let place else { return name.kind }

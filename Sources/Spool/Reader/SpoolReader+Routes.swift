@@ -173,7 +173,7 @@ extension SpoolReader {
     func found(_ name: FileName, _ type: Int, _ inode: UInt64, in directory: SpoolDirectory) {
         if type == Int(DT_DIR) {
             let path = directory.path(of: name)
-            if !name.isHidden, tree[path]?.inode != inode {
+            if !context.options.ignores(name), tree[path]?.inode != inode {
                 directories.open(path, depth: directory.depth + 1)
             }
             return
@@ -354,7 +354,7 @@ extension SpoolReader {
     /// it continues under the new one.
     private func arrived(_ directory: SpoolDirectory, _ name: FileName, from origin: KernelWatch.Origin?) {
         let file = origin?.file.flatMap { lives.streams.files[$0] }
-        guard let origin, file != nil || !name.isHidden && !name.isUnfinished else {
+        guard let origin, file != nil || !context.options.ignores(name) && !name.isUnfinished else {
             return appeared(directory, name, isComplete: true)
         }
         arrivals.notice(
@@ -364,8 +364,8 @@ extension SpoolReader {
 
     /// Handles a change of a directory in a directory.
     private func takeDirectory(_ kind: Change.Kind, _ directory: SpoolDirectory, _ name: FileName) {
-        // Hidden directories are not read; `.spoolship` is one of them.
-        guard !name.isHidden else { return }
+        // Hidden directories of the spool are not read; `.spoolship` is one of them.
+        guard !context.options.ignores(name) else { return }
         if directory.isIncoming, kind == .movedAway || kind == .deleted {
             return directories.forgetNested(directory.path(of: name))
         }

@@ -43,9 +43,11 @@ final class Directories {
     /// Begins to watch and to read the directory at a path. Another directory that was known by the path is
     /// closed: it was removed, moved away, or replaced.
     func open(_ path: FileName, depth: Int) {
-        // Hidden directories are not read, the agent's `.spoolship` among them, nor is a file system's
-        // `lost+found`.
-        guard !path.last.isHidden, !path.bytes.elementsEqual("lost+found".utf8) else { return }
+        // Hidden directories of the spool are not read, the agent's `.spoolship` among them, nor is a file
+        // system's `lost+found`.
+        guard !context.options.ignores(path.last), !path.bytes.elementsEqual("lost+found".utf8) else {
+            return
+        }
         guard depth <= Directories.deepest else { return reports.refuse(.tooDeep, path) }
         if let place = context.options.place, !place.mayHold(below: path) { return }
         if context.options.place == nil, path.bytes.starts(with: "incoming/".utf8) {
@@ -118,8 +120,7 @@ final class Directories {
 
     /// Looks at a link that may lead to a directory. False if no such directory is read.
     func openLink(_ path: FileName, depth: Int) -> Bool {
-        guard let place = context.options.place, !place.follow.isEmpty, !path.last.isHidden,
-            place.mayHold(below: path)
+        guard let place = context.options.place, !place.follow.isEmpty, place.mayHold(below: path)
         else { return false }
         // A link to nothing is looked at again: the directory may come.
         tree.linked.note(path, depth: depth)

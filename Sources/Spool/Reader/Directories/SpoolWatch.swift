@@ -287,11 +287,11 @@ final class SpoolWatch {
         kernel.batchEnded()
     }
 
-    /// Whether a change can be skipped at once: it is of a hidden file in a directory without known files.
-    /// Most changes caused by drop files are of this kind (writing, claims, removals).
+    /// Whether a change can be skipped at once: it is of a hidden file of the spool, in a directory without
+    /// known files. Most changes caused by drop files are of this kind (writing, claims, removals).
     func isOfNoConcern(_ change: Change) -> Bool {
-        guard change.isHidden, !change.isDirectory, change.kind != .watchEnded, !kernel.isMidRename,
-            let directory = directories[change.watch]
+        guard change.isHidden, context.options.place == nil, !change.isDirectory,
+            change.kind != .watchEnded, !kernel.isMidRename, let directory = directories[change.watch]
         else { return false }
         return directory.files.isEmpty && directory.settling.isEmpty && directory.linked.isEmpty
     }
