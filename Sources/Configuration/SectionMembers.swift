@@ -70,17 +70,57 @@ struct SectionMembers {
         context.add(.unknownKey, unknownKey(key.key, path: path, known: known), at: key.keyPosition)
     }
 
-    /// Notes how the lines of old keys are written now.
+    /// Notes how the lines of old keys are written now, and refuses an old key beside its new one: the value
+    /// of one of them would be lost without a word.
     ///
     /// - Parameter settings: the section's values in force.
     func note(
         _ renamed: [(member: Int, now: String)], in settings: [EffectiveSetting],
         _ context: inout ReadContext
     ) {
+        var renamed = renamed
+        renamed.removeAll { index, now in
+            guard let new = newKey(now, settings) else { return false }
+            let old = written[index].key
+            let whole = path.isEmpty ? old : "\(path).\(old)"
+            context.add(
+                .conflict, "\(whole) is the old key of \(new), which is set, too; remove \(old)",
+                at: written[index].keyPosition)
+            return true
+        }
         for (index, now) in renamed { context.moveOrigin(of: written[index].key, to: now, path: path) }
         for (index, now) in renamed {
             context.noteRenaming(of: written[index], to: now, beside: written, in: settings, path: path)
         }
+    }
+
+    /// The key under which members set what an old key sets, too; nil if they do not. A single value in place
+    /// of a table of two is the first of them.
+    ///
+    /// - Parameters:
+    ///   - now: the old key's new one, as a path in the section.
+    ///   - settings: the section's values in force.
+    private func newKey(_ now: String, _ settings: [EffectiveSetting]) -> String? {
+        let keys = now.split(separator: ".").map(String.init)
+        guard var node = written.first(where: { $0.key == keys[0] })?.node else { return nil }
+        var path = keys[0]
+        for key in keys.dropFirst() {
+            let value = settings.first { $0.path == path }?.value
+            guard case .table = node.value else {
+                // A pair of which only the first value is in force: the old key has just set it.
+                guard case .table(let pair) = value else { return value == nil ? nil : path }
+                return pair.first?.name == key ? path : nil
+            }
+            var name = key
+            // `batch_on_size` is a value of the first half, and neither half's name.
+            if case .table(let pair) = value, !pair.contains(where: { $0.name == key }) {
+                name = pair.first?.name ?? key
+            }
+            guard let inner = node[name] else { return nil }
+            node = inner
+            path += ".\(name)"
+        }
+        return path
     }
 }
 

@@ -316,6 +316,70 @@ struct OldKeysTests {
     }
 
     @Test(
+        "an old key beside its new one is a mistake",
+        arguments: [
+            ("agent", "log.level = \"info\"", "log_level = \"debug\"", "log.level"),
+            ("agent", "log = { level = \"info\" }", "log_level = \"info\"", "log.level"),
+            (
+                "limits", "name_length = { max = 64, beyond = \"cut\" }", "beyond_name_length = \"refuse\"",
+                "name_length.beyond"
+            ),
+            ("dispatch", "batch_events = { full = 1, max = 9 }", "batch_most_events = 5", "batch_events.max"),
+            (
+                "dispatch", "batch_events = { full = 1, max = 9 }", "batch_on_size = false",
+                "batch_events.full"
+            ),
+            ("apps.shop", "journal.units = [\"a\"]", "journal_units = [\"b\"]", "journal.units"),
+            ("apps.shop", "time = { zone = \"UTC\" }", "time_zone = \"Europe/Rome\"", "time.zone"),
+            ("country", "address.member = \"a\"", "address_member = \"b\"", "address.member"),
+            ("[destination]", "token = \"file:/a\"", "token_file = \"/b\"", "token"),
+            ("[destination]", "certificate = \"/a\"", "certificate_file = \"/b\"", "certificate"),
+            ("[destination]", "elasticsearch.index = \"a\"", "index = \"b\"", "elasticsearch.index"),
+        ])
+    func besideItsNewKey(section: String, new: String, old: String, key: String) {
+        var heading = "[\(section)]"
+        if section == "[destination]" {
+            let inner = old.hasPrefix("certificate") ? "[destination.tls]" : ""
+            heading = "[[destination]]\nname = \"a\"\nformat = \"elasticsearch\"\n\(inner)"
+        }
+        for lines in ["\(new)\n\(old)", "\(old)\n\(new)"] {
+            let mistakes = read("\(heading)\n\(lines)\n").problems.filter { $0.severity == .error }
+            #expect(mistakes.map(\.code) == [.conflict], "\(lines): \(mistakes)")
+            let name = old.prefix { $0 != " " }
+            let said = "\(name) is the old key of \(key), which is set, too; remove \(name)"
+            #expect(mistakes.first?.message.hasSuffix(said) == true, "\(mistakes)")
+            #expect(mistakes.first?.position != nil)
+        }
+    }
+
+    @Test(
+        "an old key is no mistake beside the other half of its new one",
+        arguments: [
+            ("agent", "log = { format = \"json\" }\nlog_level = \"debug\""),
+            ("limits", "name_length = 64\nbeyond_name_length = \"refuse\""),
+            ("dispatch", "batch_events = 10\nbatch_most_events = 50\nbatch_on_size = false"),
+            ("dispatch", "batch_events = { max = 100 }\nbatch_on_size = false"),
+            ("apps.shop", "journal = true\njournal_units = [\"b\"]"),
+            ("apps.shop", "time = [\"a\"]\ntime_zone = \"Europe/Rome\""),
+        ])
+    func besideTheOtherHalf(section: String, lines: String) {
+        let found = read("[\(section)]\n\(lines)\n").problems
+        #expect(!found.isEmpty && found.allSatisfy { $0.severity == .note }, "\(found)")
+    }
+
+    @Test("a later file with a new key overrides an old key, and the other way round")
+    func overTwoFiles() throws {
+        for (first, second) in [
+            ("log_level = \"debug\"", "log = { level = \"error\" }"),
+            ("log.level = \"debug\"", "log_level = \"error\""),
+        ] {
+            let files = [("a.toml", first), ("b.toml", second)]
+            let read = try Settings.read(files.map { ConfigurationText(file: $0, text: "[agent]\n\($1)\n") })
+            #expect("\(read.settings.agent.logLevel)" == "error", "\(first) \(second)")
+        }
+    }
+
+    @Test(
         "keys that became parts of another one are read, and their new lines say the same",
         arguments: [
             ("agent", "log_level = \"info\"", "log = { level = \"info\" }"),
