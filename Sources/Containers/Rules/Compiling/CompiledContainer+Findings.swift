@@ -51,10 +51,14 @@ extension CompiledContainer {
             if blindTags.contains(tag.name) {
                 let untilThen =
                     tag.action.hides ? "acts whatever these rules say" : "does not act by these rules"
-                add(
-                    place, at: ".rules",
-                    "rules of \(name) read from the data layer what tags hide, which is never there: use event_property; until then "
-                        + "the tag \(untilThen)")
+                let ofDocument =
+                    "rules of \(name) read from the data layer what tags hide, which is never there: "
+                    + "use event_property; until then the tag \(untilThen)"
+                // A rule of the file has no macros, so its message names a path.
+                let ofFile =
+                    "\(name) reads from the data layer what rules hide there, so its value is unknown: "
+                    + "name the event's own member, such as properties.x"
+                add(place, at: ".rules", isOfConfiguration ? ofFile : ofDocument)
             }
             // Patterns that search ids need a key for the digests that take the ids' place.
             if case .hide(_, .scrub(let scrubber)) = tag.action, scrubber.hasOwnKey,
