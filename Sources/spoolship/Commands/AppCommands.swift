@@ -224,7 +224,7 @@ struct AppDirectory {
     /// A directory of the spool, and its problem; nil if it has none.
     typealias Found = (name: String, status: FileStatus, problem: String?)
 
-    /// The directories of the spool sorted by name, hidden ones excluded.
+    /// The directories of the spool sorted by name, without hidden ones and a file system's `lost+found`.
     ///
     /// - Throws: `CommandFailure` with code 77 or 74 if the spool cannot be listed.
     static func list(in spool: String) throws(CommandFailure) -> [Found] {
@@ -237,7 +237,8 @@ struct AppDirectory {
         let agent = FileAccess.own
         var found: [Found] = []
         for name in names {
-            guard !name.hasPrefix("."), let status = FileStatus(link: "\(spool)/\(name)"), status.isDirectory
+            guard !name.hasPrefix("."), name != "lost+found",
+                let status = FileStatus(link: "\(spool)/\(name)"), status.isDirectory
             else {
                 continue
             }
