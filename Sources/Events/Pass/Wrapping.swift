@@ -84,8 +84,8 @@ struct WrappedRecord {
     private(set) var lines = 1
     /// Whether a piece was left out because no commit may wait that long for the lines before it.
     var isCutShort = false
-    /// Offsets in `content` at which the last line begins, and at which its first piece ends.
-    private var lastLine: (start: Int, firstPieceEnd: Int?) = (0, nil)
+    /// Offset in `content` at which the last line begins.
+    private var lastStart = 0
 
     init(at start: Int) { next = start }
 
@@ -96,9 +96,6 @@ struct WrappedRecord {
         }
         stream = line.stream
         content += line.text
-        if lastLine.firstPieceEnd == nil {
-            lastLine.firstPieceEnd = content.count
-        }
         isPiece = !line.isLast
         if place == next {
             next = line.next
@@ -112,7 +109,7 @@ struct WrappedRecord {
         content.append(.lineFeed)
         lines += 1
         isPiece = true
-        lastLine = (content.count, nil)
+        lastStart = content.count
     }
 
     /// Whether the last line is whole and continues the record, and the record is within the bounds of a
@@ -120,14 +117,11 @@ struct WrappedRecord {
     ///
     /// - Parameter length: the record before that line.
     func isContinued(after length: Length, by format: TextFormat) -> Bool {
-        guard !isPiece, let end = lastLine.firstPieceEnd, content.count <= TextFormat.mostRecordBytes else {
-            return false
-        }
-        // The reader of files, which ends its blocks between two records, also goes by the first piece.
+        guard !isPiece, content.count <= TextFormat.mostRecordBytes else { return false }
         return content.withUnsafeBytes {
             !format.begins(
-                UnsafeRawBufferPointer(rebasing: $0[lastLine.start..<end]),
-                after: UnsafeRawBufferPointer(rebasing: $0[length.lastLine.start..<length.content]))
+                UnsafeRawBufferPointer(rebasing: $0[lastStart...]),
+                after: UnsafeRawBufferPointer(rebasing: $0[length.lastStart..<length.content]))
         }
     }
 
@@ -136,11 +130,11 @@ struct WrappedRecord {
         fileprivate let content: Int
         fileprivate let next: Int
         fileprivate let ahead: Int
-        fileprivate let lastLine: (start: Int, firstPieceEnd: Int?)
+        fileprivate let lastStart: Int
     }
 
     var length: Length {
-        Length(content: content.count, next: next, ahead: ahead.count, lastLine: lastLine)
+        Length(content: content.count, next: next, ahead: ahead.count, lastStart: lastStart)
     }
 
     /// Takes the last line off again: it belongs to another record.
@@ -148,7 +142,7 @@ struct WrappedRecord {
         content.removeLast(content.count - length.content)
         ahead.removeLast(ahead.count - length.ahead)
         next = length.next
-        lastLine = length.lastLine
+        lastStart = length.lastStart
         lines -= 1
         isPiece = false
     }

@@ -22,7 +22,8 @@ struct WrappedRecords {
         var pieces = 1
         /// Bytes of its texts.
         var bytes: Int
-        /// Text of the first piece of its last line.
+        /// Text of the first piece of its last line. If it is too short to show that a record begins there,
+        /// the line counts as more of the record before, which then only waits longer.
         var last: Range<Int>
         /// Whether more of its last line is to come.
         var isPiece: Bool
