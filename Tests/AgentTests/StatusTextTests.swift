@@ -74,10 +74,10 @@ struct StatusTextTests {
         #expect(line(token, .waitingForRetry).hasPrefix("main: \(token) for 3h12m,"))
         #expect(
             line(token, .retryAfter).hasPrefix(
-                "main: asked us to come back later (\(token)) for 3h12m, next try in 41s;"))
+                "main: asked to wait (\(token)) for 3h12m, next try in 41s;"))
         #expect(
             line("answered 429: too many requests", .retryAfter).contains(
-                "come back later (429: too many requests)"))
+                "asked to wait (429: too many requests)"))
     }
 
     @Test("the JSON contains the whole report")

@@ -249,7 +249,7 @@ def _(m):
     m.sell()
 
 
-@fault("429 with Retry-After: an hour", r"429|come back later", "SpoolshipNothingAcknowledged")
+@fault("429 with Retry-After: an hour", r"429|asked to wait", "SpoolshipNothingAcknowledged")
 def _(m):
     m.receive("--fail", "429", "--retry-after", "3600")
     m.sell()

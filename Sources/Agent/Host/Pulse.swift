@@ -22,7 +22,8 @@ struct WatchedLoop: Sendable {
         let file = loop.awaitedFile
         if let mount {
             let cause = file.map { ": the agent waits for \($0)" } ?? ""
-            return "\(mount): its file system does not answer, for \(seconds) s now\(cause); all else is read"
+            return "\(mount): its file system does not answer, for \(seconds) s now\(cause); "
+                + "everything else is read"
         }
         let cause = file.map { "it waits for \($0): does that file system hang?" } ?? hint
         return "the \(loop.name) loop has not answered for \(seconds) s: \(cause)"

@@ -31,7 +31,7 @@ actor MovableReader: LoopActor {
     private var wantsCommit = false
     /// Why the first reader of the spool could not be made while the start waited for it.
     private var firstFailure: (any Error)?
-    /// True once the start has gone on without the spool, whose file system did not answer in time.
+    /// True once the start has continued without the spool, whose file system did not answer in time.
     private var isLate = false
     /// The beginnings of records, if they were changed since the start.
     private var joined: (text: Bool, records: RecordStart?)?
@@ -92,7 +92,7 @@ actor MovableReader: LoopActor {
             figures.complaints = [
                 SpoolComplaint(
                     path: path, owner: 0, ownerName: "root",
-                    advice: "its file system does not answer; all else is read")
+                    advice: "its file system does not answer; everything else is read")
             ]
         }
         // It waits for its file system, not for a commit.
@@ -236,7 +236,7 @@ actor MovableReader: LoopActor {
         if !isInTime {
             isLate = true
             log.error(
-                "the spool's file system does not answer: it is read once it does, all else is read",
+                "the spool's file system does not answer: it is read once it does, everything else is read",
                 ["mount": mount.path])
         }
     }

@@ -364,7 +364,7 @@ struct AgentStatus: Sendable {
         spool.journals = parts.reader.journals.states(parts.pulse.silent)
         spool.complaints =
             (parts.reader.spool.isSilent
-                ? ["\(spool.directory): its file system does not answer; all else is read"] : [])
+                ? ["\(spool.directory): its file system does not answer; everything else is read"] : [])
             + figures.lostFiles.filter { time.wallTime - $0.at < SpoolFigures.LostFile.memory }.map(lost)
             + figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
             + complaints(figures, state).compactMap { $0 }

@@ -62,7 +62,7 @@ extension StatusText {
                     ? ", suspended until a restart, a network change or `spoolship resume`" : next)
         case .waitingForRetry: return "\(why(destination))\(standing(destination))\(next)"
         case .retryAfter:
-            return "asked us to come back later (\(why(destination)))\(standing(destination))\(next)"
+            return "asked to wait (\(why(destination)))\(standing(destination))\(next)"
         case .offline: return "offline\(standing(destination)): there is no route to it"
         case .paused:
             let held = Set(destination.pauseTokens + report.pauseTokens).sorted()

@@ -235,7 +235,7 @@ struct StatusText: Sendable {
         if accepting.word != "all" {
             let reason = accepting.reason.map { ": \($0)" } ?? ""
             let what =
-                accepting.word == "critical" ? "only critical events are accepted" : "nothing is accepted"
+                accepting.word == "critical" ? "only critical events are accepted" : "no events are accepted"
             text += "; " + styled(what + reason, .bad)
         }
         return text

@@ -37,8 +37,8 @@ extension DeliveryDriver {
     /// get an empty answer or the failure.
     private func leaseNext(_ ids: [AttemptID], _ request: LeaseRequest) async {
         let leased = await store.leaseNext(request, count: ids.count)
-        for (place, id) in ids.enumerated() {
-            await take(place < leased.batches.count ? leased.batches[place] : nil, of: leased, for: id)
+        for (index, id) in ids.enumerated() {
+            await take(index < leased.batches.count ? leased.batches[index] : nil, of: leased, for: id)
         }
     }
 
@@ -127,7 +127,9 @@ extension DeliveryDriver {
             do {
                 try await persist(name, value)
             } catch {
-                log.error("a switch could not be stored: the next restart loses it", ["error": "\(error)"])
+                log.error(
+                    "a switch could not be stored: the next restart loses it",
+                    ["switch": name, "error": "\(error)"])
             }
         }
         switches.isBusy = false

@@ -80,7 +80,7 @@ final class Reports {
             path: context.options.shown(path), owner: owner, ownerName: name, advice: advice)
         guard complaints.add(complaint, at: path, of: owner) else { return }
         context.log.warning(
-            "cannot access", ["path": context.options.shown(path), "owner": name, "advice": advice])
+            "cannot access", ["path": context.options.shown(path), "owner": name, "hint": advice])
     }
 
     /// Counts and logs an error after which reading continues.

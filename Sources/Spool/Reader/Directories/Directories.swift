@@ -176,8 +176,8 @@ final class Directories {
         return true
     }
 
-    /// Takes the names of earlier runs' claims in directories that were opened since the last call. They are
-    /// to be looked at before other names (`DropTable.takeNamesBefore`).
+    /// Takes the names of earlier runs' claims in directories that were opened since the last call. The caller must
+    /// look at them before other names (`DropTable.takeNamesBefore`).
     func takeNamesBefore() -> [(directory: SpoolDirectory, name: FileName)] {
         defer { namesBefore = [] }
         return namesBefore
@@ -261,7 +261,7 @@ final class Directories {
         guard schedule.life.isRunning else { return }
         if context.options.place == nil {
             context.log.error(
-                "spool directory is missing", ["path": context.options.directory, "advice": "create it"])
+                "spool directory is missing", ["path": context.options.directory, "hint": "create it"])
             reports.spoolIsMissing()
             schedule.plan(after: context.options.pollInterval, .findRoot)
         } else {
@@ -310,7 +310,7 @@ final class Directories {
             through: own)
     }
 
-    private static let silence = "its file system does not answer; all else is read"
+    private static let silence = "its file system does not answer; everything else is read"
 
     /// Applies the result of a lookup of the path.
     ///
