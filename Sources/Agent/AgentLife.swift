@@ -10,14 +10,14 @@ enum AgentLife {
     /// is completed first. A second signal ends the drain.
     case stopping(Running?)
 
-    /// What there is from the end of the start on.
+    /// The parts that exist once the start is complete.
     struct Running {
         let parts: AgentService.Parts
         /// Feeds systemd's watchdog; nil if the unit has none.
         var watchdog: Watchdog?
         /// Thread of the task; nil without one.
         var taskLoop: EventLoop?
-        /// Resumed when the agent is to stop.
+        /// Resumed when the agent must stop.
         var waiter: CheckedContinuation<Void, Never>?
     }
 
@@ -54,7 +54,7 @@ enum AgentLife {
         self = isStopping ? .stopping(running) : .running(running)
     }
 
-    /// Resumes `waiter` when the agent is to stop, at once if it already is.
+    /// Resumes `waiter` when the agent must stop; at once if that is so already.
     mutating func waitForStop(_ waiter: CheckedContinuation<Void, Never>) {
         guard case .running(var running) = self else { return waiter.resume() }
         running.waiter = waiter

@@ -134,7 +134,7 @@ extension AgentService {
         // Settings that containers change are in force before the first event.
         await containersChanged()
         if task != nil {
-            // An agent with a task leaves the spool to a service that goes on running.
+            // An agent with a task leaves the spool to a service that keeps running.
         } else if settings.destinations.isEmpty {
             log.warning(
                 "the spool is not read: there is no destination", ["hint": "add a [[destination]] and reload"]

@@ -31,7 +31,7 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// The port; 0 lets the kernel choose one.
     public let port: UInt16
 
-    /// As it is written.
+    /// The address as it is written.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 

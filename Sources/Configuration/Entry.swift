@@ -150,7 +150,7 @@ package struct SectionDescription: Sendable {
     package let kind: Kind
     /// The purpose, in one line.
     package let why: String
-    /// Its keys, in order.
+    /// The section's keys, in order.
     package let entries: [EntryDescription]
     /// Keys of older configurations, which only reading knows, with the keys that are written instead.
     var oldKeys: [(name: String, now: String)] = []

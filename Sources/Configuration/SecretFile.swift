@@ -18,7 +18,7 @@ package enum SecretFile: Sendable, Hashable {
         }
     }
 
-    /// As it is written.
+    /// The setting as it is written.
     var text: String {
         switch self {
         case .file(let path): "file:\(path)"

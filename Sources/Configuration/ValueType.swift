@@ -10,8 +10,8 @@ struct ValueType<Value: Sendable & Equatable>: Sendable {
     let name: String
     /// The allowed values, for people: `1s to 1d`; empty if the kind says it all.
     let range: String
-    /// Reads a node. The problem that it throws is a message that follows the setting's name, perhaps with a
-    /// more exact position.
+    /// Reads a node. The thrown problem's message continues the setting's name; its position may be more
+    /// exact than the node's.
     let parse: @Sendable (TOMLNode) throws(Problem) -> Value
     /// The value as it is written; nil if it is not set.
     let print: @Sendable (Value) -> SettingValue?

@@ -30,7 +30,7 @@
 //    and the functions belong to the reader's loop.
 //  - In doubt a member is hidden (DESIGN.md, "Redaction fails closed").
 
-/// Why a document or a container cannot be used. The document before stays in force.
+/// Why a document or a container cannot be used. The previous document stays in force.
 public struct ContainerError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kinds of errors. Closed, because each is the label of a metric.
     public enum Code: String, Sendable, CaseIterable {
@@ -58,7 +58,7 @@ public struct ContainerError: Error, Sendable, Equatable, CustomStringConvertibl
     /// The kind of failure, for programs and metrics.
     public let code: Code
 
-    /// Place in the document, as `rules.music.conditions[0]`; empty for the document as a whole.
+    /// Path in the document, as `rules.music.conditions[0]`; empty for the document as a whole.
     public let path: String
 
     /// What is wrong and what to do, in one line for a person. It may quote names of the document, never
@@ -76,6 +76,6 @@ public struct ContainerError: Error, Sendable, Equatable, CustomStringConvertibl
         self.column = column
     }
 
-    /// Place and message, in one line.
+    /// Path and message, in one line.
     public var description: String { path.isEmpty ? message : "\(path): \(message)" }
 }

@@ -85,7 +85,7 @@ struct Command: Sendable {
         return reasons.isEmpty ? nil : .stuck(reasons)
     }
 
-    /// The result if the command cannot go on at any destination, for the same reason.
+    /// The result if the command cannot continue at any destination, for the same reason.
     func stuck(_ reason: DestinationStateName) -> CommandResult {
         .stuck(Dictionary(uniqueKeysWithValues: destinations.map { ($0, reason) }))
     }

@@ -39,7 +39,8 @@ extension Intake {
                 length: Int64(length), content: content, time: time.wallTime, file: source.file))
     }
 
-    /// Takes a record of the spool, for what cannot become an event. Its content is redacted by the rules.
+    /// Quarantines bytes that cannot become an event, as the spool reports them. The rules redact the
+    /// content.
     package func quarantine(_ record: QuarantineRecord) {
         rules?.refresh()
         var record = record

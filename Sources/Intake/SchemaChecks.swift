@@ -52,7 +52,7 @@ final class SchemaChecks {
     private var found: [SchemaCounts] = []
     /// Counts of sets that were in force before, so that metrics never decrease.
     private var earlier: [SchemaName: SchemaCounts] = [:]
-    /// Schema and result for the event that was checked last, if the event is to be sent. Counted by
+    /// Schema and result for the event that was checked last, if that event may be sent. Counted by
     /// `countAccepted`.
     private var checked: (place: Int, failure: SchemaFailure?)?
     /// Events that were sent since the last report although they do not match, with the last one's schema and

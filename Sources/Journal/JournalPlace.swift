@@ -116,7 +116,7 @@ package struct JournalPiece: Sendable {
     package var cut = 0
     /// Whether more can be read at once, without waiting.
     package var isFull = false
-    /// Runs of entries in their order in `lines`. With them the place after some of the entries can be found.
+    /// Runs of entries in their order in `lines`. They give the place after any number of the entries.
     var runs: [Run] = []
     /// Entries of one sequence that follow each other, and the position after them.
     typealias Run = (sequence: String, entries: Int, to: JournalPosition)

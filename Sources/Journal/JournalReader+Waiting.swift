@@ -10,7 +10,7 @@ extension JournalReader {
         JournalFiles.directories(options.directory).map { FileStatus($0).map { [$0.device, $0.inode] } }
     }
 
-    /// Returns when journald has written or removed files, when the reader is to stop, or after `look`.
+    /// Returns when journald has written or removed files, when the reader must stop, or after `look`.
     func waitForNews() async throws(JournalError) {
         guard let open, !isStopping else { return }
         guard !open.isLeft else {

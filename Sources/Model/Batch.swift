@@ -87,7 +87,7 @@ public struct Batch: Sendable {
 
     /// What is known about the batch without reading its events.
     public package(set) var header: BatchHeader
-    /// Its events, in order.
+    /// The batch's events, in order.
     public let parts: [Part]
     /// Whether the batch may have been attempted before, by this process or an earlier one, perhaps
     /// with other settings. Such a batch must be sent unchanged.

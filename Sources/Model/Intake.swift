@@ -3,7 +3,7 @@ public import EventLoops
 /// Events on their way into the queue: of one priority, for the same destinations, in order.
 public struct NewChunk: Sendable {
     package var priority: Priority
-    /// Their destinations; fixed from here on. Not empty.
+    /// The destinations of the chunk's events; fixed from here on. Not empty.
     public var destinations: [DestinationName]
     /// How many events it holds, at least one.
     public var events: Int
@@ -180,9 +180,9 @@ public struct QuarantineRecord: Sendable, Equatable {
     public var offset: Int64
     /// Length in the file, in bytes.
     public var length: Int64
-    /// Its bytes: all of them, or the first 4 KiB of a line that was too long.
+    /// The line's bytes: all of them, or the first 4 KiB of a line that was too long.
     public var content: [UInt8]
-    /// When it was put in the quarantine.
+    /// Time at which the line was put in the quarantine.
     public var time: Timestamp
     /// Handle of its file if the spool owns the file, which must stay as long as the quarantine cannot
     /// hold this line. Empty otherwise; not stored.
@@ -232,7 +232,7 @@ public struct Commit: Sendable {
 public struct NotStored: Sendable, Equatable {
     /// Why the events were not stored.
     public enum Fate: Sendable, Equatable {
-        /// They were older than `queue.max_age` when they were read.
+        /// The events were older than `queue.max_age` when they were read.
         case expired
         /// A rule, disabled collection or the lack of a destination discarded them; the reason is a
         /// metric label.

@@ -1,8 +1,8 @@
 public import Model
 
-/// The condition of an erasure: which stored events and texts are to be removed.
+/// The condition of an erasure: which stored events and texts to remove.
 public struct ErasureSearch: Sendable {
-    /// Returns true if a stored event is to be removed. The line is one JSON object, with or without
+    /// Returns true if a stored event must be removed. The line is one JSON object, with or without
     /// its line feed; `app` is the app it came from, or empty if that is unknown.
     public typealias Judge = (_ line: UnsafeRawBufferPointer, _ app: String) -> Bool
 

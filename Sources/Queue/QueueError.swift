@@ -16,7 +16,7 @@ public struct QueueError: Error, Sendable, Equatable {
         case corrupt
         /// The file system has no room.
         case diskFull = "disk_full"
-        /// The queue has no room for dead letters that are to be sent again.
+        /// The queue has no room for dead letters that must be sent again.
         case full
         /// The database has reached its maximum size (`max_page_count`).
         case fileFull = "file_full"

@@ -123,7 +123,7 @@ public enum DropFileWriter {
         case gone
         /// An agent has claimed it, and makes its content durable in the queue.
         case claimed
-        /// It has its visible name still: the disk fails, or is read-only now.
+        /// The file still has its visible name: the disk fails, or has become read-only.
         case stays
     }
 

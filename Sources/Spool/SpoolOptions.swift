@@ -21,11 +21,11 @@ public struct SpoolStart: Sendable {
 public struct SpoolOptions: Sendable, Equatable {
     /// What happens to a file all of whose events are queued.
     public enum AfterRead: Sendable, Equatable {
-        /// It is removed.
+        /// The file is removed.
         case delete
-        /// It stays where it is, with a checkpoint that says that it was read.
+        /// The file stays where it is, with a checkpoint that says that it was read.
         case keep
-        /// It is moved into a folder of the day (UTC) below `directory`.
+        /// The file is moved into a folder of the day (UTC) below `directory`.
         ///
         /// - Parameters:
         ///   - directory: relative to the spool, or absolute and on the same file system.

@@ -134,8 +134,8 @@ final class ContainerFunctions: @unchecked Sendable {
         }
     }
 
-    /// The names to listen for, and the number of their last change. Without names nil, and the thread is to
-    /// end.
+    /// The names to listen for, and the number of their last change. Nil without names: the
+    /// thread must then end.
     private func wanted() -> (names: [String], change: Int)? {
         monitor.sync {
             guard !tags.isEmpty else {

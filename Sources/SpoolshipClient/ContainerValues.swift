@@ -106,8 +106,8 @@ public final class ContainerValues: @unchecked Sendable {
         }
     }
 
-    /// Whether the thread is to continue. Deciding and noting it at once: otherwise an observer that comes in
-    /// between would have no thread.
+    /// Whether the thread must continue. Decided and noted in one step: an observer that was added in between
+    /// would otherwise have no thread.
     private func goesOn() -> Bool {
         if watchers.isEmpty {
             isWatching = false

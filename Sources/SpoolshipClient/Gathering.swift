@@ -7,7 +7,7 @@ struct Gathering {
     var isPaused = false
     /// Whether the waiting lines must be visible to the agent at once, whatever the interval.
     private(set) var isUrgent = false
-    /// Whether the append file is to be finished: the agent removes a finished file when it has read it,
+    /// Whether the append file must be finished: the agent removes a finished file when it has read it,
     /// which tells `dispatch` that its events are queued.
     private(set) var isHandingOver = false
     /// Time at which the oldest line was added that the agent does not see yet; nil if it sees all. The

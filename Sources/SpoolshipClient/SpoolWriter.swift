@@ -38,7 +38,7 @@ final class SpoolWriter: @unchecked Sendable {
     /// What the agent accepts, as far as it is known.
     private struct KnownState {
         var state: SpoolState
-        /// When it was read.
+        /// Time at which the agent's state was read.
         var readAt: Int64
         /// Whether a caller waits for it to be read again.
         var isWanted = false

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The position of reading in a record. Methods either step forward, or note at which column what was
-/// expected and return false or nil.
+/// The position of reading in a record. Methods either step forward, or note what was expected at
+/// which column, and return false or nil.
 struct LineReader {
     /// The whole record.
     let record: Bytes

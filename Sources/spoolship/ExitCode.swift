@@ -17,7 +17,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case cannotCreate = 73
     /// Reading or writing failed (EX_IOERR).
     case inputOutput = 74
-    /// It cannot be done now; the same command may succeed later (EX_TEMPFAIL).
+    /// The command cannot be done now; the same command may succeed later (EX_TEMPFAIL).
     case temporaryFailure = 75
     /// The user does not have the permission (EX_NOPERM).
     case noPermission = 77

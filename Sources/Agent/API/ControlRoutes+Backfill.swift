@@ -49,8 +49,7 @@ extension ControlRequest {
         return key
     }
 
-    /// An offset or a length in a file. The upper limit leaves room for sums, which would otherwise overflow
-    /// and end the process.
+    /// An offset or a length in a file, from the query.
     private func place(_ name: String) throws(ControlRefusal) -> Int64 {
         guard let number = Int64(try text(name)), (0...ControlRequest.longestFile).contains(number) else {
             throw ControlRefusal.bad("\(name) must be a number from 0 to \(ControlRequest.longestFile)")
@@ -58,7 +57,8 @@ extension ControlRequest {
         return number
     }
 
-    /// 4 EiB. The offset of a file is a signed 64-bit number, so no file is larger than 8 EiB.
+    /// Largest offset or length that is accepted: 4 EiB, half of what a signed 64-bit offset can say. The sum
+    /// of two such numbers cannot overflow, which would end the process.
     private static let longestFile: Int64 = 1 << 62
 
     /// The piece of a file in the request: whole lines or, with `reason`, one line that is no valid event.

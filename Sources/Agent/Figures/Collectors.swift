@@ -289,7 +289,7 @@ struct IntakeCollector: MetricCollector {
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
-        // Sessions count for lines that the agent reads by itself; all else counts old files too.
+        // Sessions count for lines that the agent reads by itself; all other figures count old files too.
         let (read, counts) = (figures.read, figures.all)
         // The names are counted for one day: an app that was silent today still has yesterday's count.
         let today = time.wallTime.milliseconds / 86_400_000

@@ -5,9 +5,9 @@ internal import Synchronization
 /// Feeds systemd's watchdog while the agent makes progress, and only then: a process whose pipeline is stuck
 /// is alive and useless.
 ///
-/// It lives on the main loop, which proves that it runs by feeding. The other loops must answer a message in
-/// each round. A round wakes each thread once: three threads in three fifths of five minutes are one wake-up
-/// a minute.
+/// It runs on the main loop, so that feeding proves that this loop runs. The other loops must answer a
+/// message in each round. A round wakes each thread once: with three threads and a round of three minutes,
+/// that is one wake-up a minute.
 final class Watchdog {
     /// Length of a round: three fifths of the limit, so that a round which is late by two fifths still feeds
     /// in time.

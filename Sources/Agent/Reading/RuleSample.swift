@@ -12,7 +12,7 @@ internal import Model
 public struct RuleSample: Sendable {
     /// A line on which at least one rule acts.
     public struct Line: Sendable {
-        /// Its number in the file, from 1.
+        /// The line's number in the file, from 1.
         public let number: Int
         /// The rules that act, in their order; one that discards is the last.
         public let rules: [String]

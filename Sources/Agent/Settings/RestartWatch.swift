@@ -45,9 +45,9 @@ actor RestartWatch: MetricCollector, LoopActor {
     private var isLooking = false
     /// When the files were last checked for changes.
     private var lastLook: BootInstant?
-    /// When they were last read in full, changed or not.
+    /// Time at which the files were last read in full, changed or not.
     private var lastRead: BootInstant?
-    /// The next look that nobody has asked for.
+    /// The timer of the next hourly look.
     private var timer: EventLoop.TimerID?
     /// The result of the last look, for other threads.
     private nonisolated let published = Mutex<Look>(Look())

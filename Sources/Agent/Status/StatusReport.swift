@@ -72,7 +72,7 @@ struct StatusReport: Sendable {
         var waits: String?
         /// Files and directories that wait for a second try after a failed system call, by reason.
         var secondTries: [String: Int] = [:]
-        /// Some of their paths.
+        /// Some paths of the second tries.
         var secondTryPaths: [String] = []
         /// Lines whose end has been missing for longer than a minute.
         var unfinishedLines: [SpoolFigures.UnfinishedLine] = []

@@ -248,7 +248,7 @@ public struct AppSettings: SettingsSection {
 
 /// `[apps.NAME.journal]`: systemd's journal as the source of an app's records.
 public struct JournalSettings: SettingsSection {
-    /// Whether it is read.
+    /// Whether the journal is read.
     package var read: Bool?
     /// Patterns of the units whose entries are read; nil for all.
     package var units: [String]?

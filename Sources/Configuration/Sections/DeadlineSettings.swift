@@ -53,7 +53,7 @@ extension DeadlineSettings {
                 throw .wrongType("a string, as \"04:00\"", node)
             }
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-            // Exactly two digits on each side, so that `4:00` and `04:0` are not guessed.
+            // Exactly two digits on each side: `4:00` and `04:0` are refused rather than guessed at.
             let isForm = parts.allSatisfy {
                 $0.utf8.count == 2 && $0.utf8.allSatisfy { (0x30...0x39).contains($0) }
             }

@@ -90,7 +90,7 @@ extension DispatchInterval {
         }
     }
 
-    /// As it is written: `off`, `6s`.
+    /// The interval as it is written: `off`, `6s`.
     public var text: String {
         switch self {
         case .off: "off"

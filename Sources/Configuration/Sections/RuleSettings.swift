@@ -106,7 +106,7 @@ package struct RuleThrottle: Sendable, Equatable {
     /// The period.
     package var per: Duration
 
-    /// As the engine reads it.
+    /// The setting in the form that the engine reads.
     fileprivate var json: JSONValue {
         ["events": .integer(events), "seconds": .integer(Int(per.components.seconds))]
     }
@@ -117,7 +117,7 @@ package struct RuleMembers: Sendable, Equatable {
     /// Paths and values.
     package var members: [JSONValue.Member]
 
-    /// As the engine reads them.
+    /// The members in the form that the engine reads.
     fileprivate var json: JSONValue { .object(members) }
 }
 
@@ -132,7 +132,7 @@ package struct RuleRedaction: Sendable, Equatable {
     /// Whether the redaction was written as a list of paths, which is how it is printed.
     var isList = false
 
-    /// As the engine reads it.
+    /// The setting in the form that the engine reads.
     fileprivate var json: JSONValue {
         func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
         if isList { return list(paths ?? []) }

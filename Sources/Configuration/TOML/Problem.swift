@@ -30,7 +30,7 @@ public struct Problem: Error, Sendable, Equatable {
         case error
         /// The configuration can be used, but is probably not meant.
         case warning
-        /// It can, and nothing is wrong: a better way to write it.
+        /// The configuration can be used, and nothing is wrong: there is a better way to write it.
         case note
     }
 

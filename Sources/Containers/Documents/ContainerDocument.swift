@@ -36,7 +36,7 @@ public struct ContainerDocument: Sendable, Equatable {
 
     /// Reads a document.
     ///
-    /// - Throws: `limit`, `notJSON` or `form`, with the place in the document.
+    /// - Throws: `limit`, `notJSON` or `form`, with the path in the document.
     public init(reading bytes: [UInt8]) throws(ContainerError) {
         guard bytes.count <= DocumentLimits.bytes else {
             throw ContainerError(

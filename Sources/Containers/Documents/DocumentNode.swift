@@ -1,14 +1,14 @@
 internal import Model
 
-/// A value of a document with its place. Its functions are the strict reader: each returns what the document
-/// must have there, or throws an error with the place.
+/// A value of a document with its path. Its functions are the strict reader: each returns what the document
+/// must have there, or throws an error with the path.
 struct DocumentNode {
     /// The value.
     let value: JSONValue
-    /// Place in the document, as `rules.music.conditions[0]`.
+    /// Path in the document, as `rules.music.conditions[0]`.
     let path: String
 
-    /// An error at this place.
+    /// An error at this path.
     func error(_ message: String, _ code: ContainerError.Code = .form) -> ContainerError {
         ContainerError(code, at: path, message)
     }
@@ -42,7 +42,8 @@ struct DocumentNode {
         return found
     }
 
-    /// The place that names of members and positions in lists lead to, as far as they do.
+    /// The value that names of members and indexes in lists lead to; of a path that breaks off, the last
+    /// value that exists.
     func descendant(_ steps: [String]) -> DocumentNode {
         var node = self
         for step in steps {

@@ -15,7 +15,7 @@ package struct DocumentSchema: Sendable, Equatable {
     /// - Parameters:
     ///   - container: id and version of the document.
     ///   - budget: what the document's schemas may still use.
-    /// - Throws: `form` with the place of what cannot be used; `limit` for a long name.
+    /// - Throws: `form` with the path of what cannot be used; `limit` for a long name.
     init(
         _ name: String, reading node: DocumentNode, of container: (id: String, version: Int),
         within budget: inout SchemaBudget

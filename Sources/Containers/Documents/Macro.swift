@@ -68,7 +68,7 @@ package enum StandardMacro: String, Sendable, CaseIterable {
     case hostName = "host_name"
     case containerID = "container_id"
     case containerVersion = "container_version"
-    /// This machine's place in rollouts of the container, from 0 to below 100; always the same.
+    /// This machine's share in rollouts of the container, from 0 to below 100; always the same.
     case rolloutShare = "rollout_share"
     /// A whole number from 0 to 2147483647, drawn for each event.
     case randomNumber = "random_number"

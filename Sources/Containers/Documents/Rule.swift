@@ -9,13 +9,13 @@ public struct Rule: Sendable, Equatable {
     public let conditions: [Condition]
     /// The expression that this is an alternative of; nil for a list of conditions.
     public internal(set) var expression: String?
-    /// Place in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
+    /// Path in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
     let path: String
 }
 
 /// A comparison of a macro with a value.
 public struct Condition: Sendable, Hashable {
-    /// How they are compared: texts by Unicode scalars, numbers by value.
+    /// How the two operands are compared: texts by Unicode scalars, numbers by value.
     package enum Predicate: String, Sendable, CaseIterable {
         /// Both are the same value. A number or truth value equals a text that spells it.
         case equals
@@ -62,7 +62,7 @@ extension Rule {
         for element in try listed?.elements(limit: DocumentLimits.conditions) ?? [] {
             conditions.append(try Condition(reading: element))
         }
-        // A rollout is one more condition: this machine's place is below the percentage.
+        // A rollout is one more condition: this machine's share is below the percentage.
         if let percent = try members.optional("rollout")?.rolloutPercent() {
             conditions.append(
                 Condition(

@@ -103,7 +103,7 @@ extension Tag {
         }
         try Tag.check(action, node)
         name = try members.required("name").name()
-        // An expression is a rule of the tag's name.
+        // The expression becomes a rule with the tag's name.
         if members.optional("when") != nil {
             guard members.optional("rules") == nil else {
                 throw node.error("has when and rules; write one of them")

@@ -36,7 +36,7 @@ public struct TestCase: Sendable, Equatable {
         package var priority: Priority?
         /// The destinations, if tags choose them.
         public var destinations: [String]?
-        /// The place that the event's schema does not allow, as a JSON Pointer; empty for the event itself.
+        /// Location that the event's schema does not allow, as a JSON Pointer; empty for the event itself.
         package var schemaFailure: String?
         /// Values as `container get` shows them.
         public var values: [JSONValue.Member] = []

@@ -192,7 +192,7 @@ struct WhenExpression {
         }
     }
 
-    /// Reads the value of a comparison, and returns its place in the text for errors.
+    /// Reads the value of a comparison, and returns its range in the text, for errors.
     private mutating func placedComparand() throws(ContainerError) -> (value: Operand, place: Range<Int>) {
         skipBlanks()
         let start = place

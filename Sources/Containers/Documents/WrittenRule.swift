@@ -32,7 +32,7 @@ public struct WrittenRule: Sendable, Equatable {
         public var key: String?
         /// Column in the key's text, in characters from 1; nil if the mistake concerns the whole text.
         public var column: Int?
-        /// What is wrong and what to do, without the rule's name and place.
+        /// What is wrong and what to do, without the rule's name and index.
         public var message: String
         /// Whether the rules can be used nevertheless.
         public var isWarning = false

@@ -28,7 +28,7 @@ extension FunctionCall {
 
 /// Functions of an app that asks for a value.
 package struct AppFunctions {
-    /// Their names.
+    /// Names of the functions.
     let names: Set<String>
     /// Gives the results that the app has sent; nil for one that it must be asked for.
     let results: (FunctionCall) -> JSONValue?

@@ -28,7 +28,7 @@ final class FunctionProcess {
     private let loop: EventLoop
     /// Process id of the program, and of its group.
     private let process: pid_t
-    /// Its pidfd, readable when the program has ended (pidfd_open(2)).
+    /// The program's pidfd, readable when the program has ended (pidfd_open(2)).
     private let watch: Int32
     /// Write end of its standard input; -1 when closed.
     private var input: Int32

@@ -32,7 +32,7 @@ public final class FunctionRunner: FunctionCaller {
     private final class Running {
         /// The call.
         let call: FunctionCall
-        /// Its input.
+        /// The program's input.
         let request: [UInt8]
         /// The holder that the run time is charged to, for turns.
         let holder: String
@@ -208,7 +208,7 @@ public final class FunctionRunner: FunctionCaller {
                 self?.ended(call, end)
             }
             call.started = time.bootTime
-            // The timeout begins here: waiting for a place is not the function's fault.
+            // The timeout begins here: waiting for a free slot is not the function's fault.
             call.timer = loop.after(definition.timeout) {
                 call.timer = nil
                 call.process?.stop()

@@ -24,7 +24,7 @@ public struct AgentFacts: Sendable, Equatable {
         self.locale = locale
     }
 
-    /// This machine's place in the rollouts of a container, from 0 to below 100; always the same.
+    /// This machine's share in the rollouts of a container, from 0 to below 100; always the same.
     public func share(of container: String) -> Double { Sampling.share(of: container, on: hostName ?? "") }
 
     /// Language of a locale by ISO 639-1: two small letters. `C` and `POSIX` are English; nil for other

@@ -189,7 +189,7 @@ struct DataLayers {
         var members = members
         if let hidden, !hidden.isEmpty {
             var pushed = DataLayer()
-            // What is too large for an empty layer is too large for one with members.
+            // Members that do not fit an empty layer do not fit this one either.
             guard pushed.push(members) else { return false }
             if pushed.hide(hidden) {
                 members = pushed.members

@@ -5,7 +5,7 @@ internal import Events
 enum DoubledMembers {
     /// Most lines that are made of one line. A line that needs more counts as found.
     private static let mostVariants = 64
-    /// Takes the place of each byte of a name that is not chosen. JSON allows it, and no condition names it.
+    /// Replaces each byte of a name that is not chosen. JSON allows it, and no condition names it.
     private static let masked: UInt8 = 0x7F
 
     /// Whether a judge accepts a line that has one of the values of each doubled member. Not called with the
@@ -37,7 +37,7 @@ enum DoubledMembers {
         return false
     }
 
-    /// Places of a name that occurs more than once in an object of the line; nil if no name does.
+    /// Ranges of a name that occurs more than once in an object of the line; nil if no name does.
     private static func doubledNames(in line: [UInt8]) -> [Range<Int>]? {
         line.withUnsafeBufferPointer { text in
             guard let base = text.baseAddress, text.first == UInt8(ascii: "{") else { return nil }

@@ -2,7 +2,7 @@ internal import Events
 
 /// Changes members of an event in its text, and leaves all other bytes as they are.
 ///
-/// A change is one walk over the line and one copy of it, however many places it concerns; successive values
+/// A change is one walk over the line and one copy of it, however many members it changes; successive values
 /// of `set` are one change. The new length is known before the copy. The editor works on a line that the
 /// events' pass accepted, and leaves one that it would accept.
 struct EventEditor: ~Copyable {
@@ -44,7 +44,7 @@ struct EventEditor: ~Copyable {
         return !isOver
     }
 
-    /// Gives a member a value. Objects on its path are made, and other values in their place are replaced.
+    /// Gives a member a value. Objects on its path are made, and other values at their names are replaced.
     mutating func set(_ names: [[UInt8]], to value: [UInt8]) {
         if wanted.add(names, value) { return }
         setWanted()

@@ -80,10 +80,10 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
 
 /// How a `hash` tag makes digests.
 enum Hashing {
-    /// With the machine's key.
+    /// A hash with the machine's key.
     case keyed(HashKey)
-    /// With the salt in the document, as older documents do. Anybody with the document can try values, and 5
-    /// and "5" are the same.
+    /// A hash with the salt in the document, as in older documents. Whoever has the document can try values,
+    /// and 5 and "5" have the same hash.
     case salted([UInt8])
     /// No key is configured. What cannot be hashed must not be shown either, so a constant text takes its
     /// place.

@@ -136,7 +136,7 @@ struct PathFinder {
             : path.next(states, RawJSON.bytes(base, member.name))
     }
 
-    /// The member of an object that is to be renamed, and its new name.
+    /// The member of an object that the change renames, and its new name.
     private func renaming(in object: Int, _ states: UInt64) -> (member: RawMember, name: [UInt8])? {
         guard case .rename(let name) = change, let last = path.names.last,
             states >> UInt64(path.names.count - 1) & 1 == 1

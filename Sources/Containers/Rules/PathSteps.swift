@@ -1,7 +1,8 @@
 internal import Glibc
 
-/// The steps of a path: names, any name (`*`), any number of levels (`**`). How far a path was followed is a
-/// set of bits, one for each place between steps, because `**` may be at several places at once.
+/// The steps of a path: names, any name (`*`), any number of levels (`**`). The progress of a match is a set
+/// of bits: bit n means that the names so far match the first n steps. Several bits can be set at once,
+/// because `**` matches any number of names.
 ///
 /// A path with dots takes each dot in a member's name for a level, too: `a.b.c` leads to `c` in `a.b`, to
 /// `b.c` in `a`, to `a.b.c`, and to `a.b.c.d`, which is below it. Its `*` is then one or more parts of one
@@ -20,7 +21,7 @@ struct PathSteps: Hashable {
     let names: [[UInt8]]
     /// Whether dots in members' names count as levels.
     let isDotted: Bool
-    /// Places of `**`, a bit each.
+    /// Indexes of the `**` steps, a bit each.
     private let depths: UInt64
 
     /// A path of names.
@@ -49,10 +50,10 @@ struct PathSteps: Hashable {
     /// A path with other names, of the same kind.
     func with(_ names: [[UInt8]]) -> PathSteps { PathSteps(names, isDotted: isDotted) }
 
-    /// The set of places before the first name.
+    /// The progress before the first name.
     var start: UInt64 { open(1) }
 
-    /// Adds the places that `**` lets be reached without a name.
+    /// Adds the steps that follow a `**`, which may match no name at all.
     private func open(_ states: UInt64) -> UInt64 {
         var states = states
         while case let further = (states & depths) << 1, further & ~states != 0 { states |= further }
@@ -62,11 +63,11 @@ struct PathSteps: Hashable {
     /// Whether the path has been followed to its end.
     func isAtEnd(_ states: UInt64) -> Bool { states >> UInt64(names.count) & 1 == 1 }
 
-    /// The set of places after one more name. At its end the path stays there, because what is below is meant
-    /// too. Takes time in proportion to the name's length.
+    /// The progress after one more name. A complete match stays complete, because the path means everything
+    /// below its end, too. Takes time in proportion to the name's length.
     func next(_ states: UInt64, _ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var states = states
-        // Places of steps that match further parts of this name too.
+        // Steps that may match further parts of this name.
         var wide: UInt64 = 0
         var start = 0
         repeat {
@@ -107,7 +108,7 @@ struct PathSteps: Hashable {
         return memcmp(base + start, step, count) == 0
     }
 
-    /// The set of places after one more name.
+    /// The progress after one more name.
     func next(_ states: UInt64, _ name: [UInt8]) -> UInt64 {
         name.withUnsafeBufferPointer { next(states, $0) }
     }

@@ -6,7 +6,7 @@ internal import Model
 final class PushedMembers {
     /// The members that are searched for.
     private let wanted: WantedMembers
-    /// Where they are in the present event.
+    /// Ranges of the members' values in the present event.
     private let places: UnsafeMutablePointer<WantedMembers.Place>
     /// The members of the layer, with their sources.
     private let sources: [Source]
@@ -20,7 +20,8 @@ final class PushedMembers {
         let name: String
         /// Nodes of `wanted`, in order of priority.
         let nodes: [Int]
-        /// Whether it is the event's `properties`, which counts as a member only if it is not an object.
+        /// Whether the source is the event's `properties`, which counts as a member only if it is not an
+        /// object.
         let isProperties: Bool
     }
 

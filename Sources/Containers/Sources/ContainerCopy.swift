@@ -35,7 +35,7 @@ package enum ContainerSource: String, Sendable, CaseIterable {
 
 /// A document, and where it comes from.
 public struct HeldContainer: Sendable, Equatable {
-    /// Where it comes from.
+    /// The source of the document.
     package let source: ContainerSource
     /// The document.
     package let copy: ContainerCopy

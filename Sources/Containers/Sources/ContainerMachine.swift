@@ -36,7 +36,7 @@ public struct ContainerMachine: Sendable {
         public var freshFor = Duration.seconds(12 * 3600)
         /// Time between fetches.
         public var refreshInterval = Duration.seconds(12 * 3600)
-        /// This machine's place in rollouts of the container, from 0 to below 100.
+        /// This machine's share in rollouts of the container, from 0 to below 100.
         public var share = 0.0
         /// Whether there is a URL to fetch from. Without one the default file is used for ever.
         public var hasAddress = true
@@ -95,7 +95,7 @@ public struct ContainerMachine: Sendable {
         case failed(RefreshResult, String, retryAfter: Duration? = nil)
     }
 
-    /// What the shell is to do.
+    /// An action for the shell.
     package enum Effect: Sendable, Equatable {
         /// Read the saved copy, and answer with `saved`.
         case loadSaved
@@ -167,7 +167,7 @@ public struct ContainerMachine: Sendable {
     var isSavedKnown = false
     /// The copy in force that is not saved yet.
     var unsaved: Unsaved?
-    /// What the shell is to do after this input, in order.
+    /// Actions for the shell after this input, in order.
     var effects: [Effect] = []
 
     /// A container that was not started yet.
@@ -240,8 +240,8 @@ public struct ContainerMachine: Sendable {
         return wanted.min()
     }
 
-    /// Handles an input; returns what is to be done, in order. `random` spreads fetches, so that a fleet does
-    /// not fetch at one moment.
+    /// Handles an input; returns the shell's actions, in order. `random` spreads fetches, so that a fleet
+    /// does not fetch at one moment.
     package mutating func handle(
         _ input: Input, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
     ) -> [Effect] {

@@ -80,8 +80,8 @@ struct FetchPlan: Sendable {
         each interval: Duration, after age: Duration, at now: BootInstant,
         _ random: inout some RandomNumberGenerator
     ) {
-        // If that is sooner than the least pause, a little later, at random: a fleet that waits exactly the
-        // least pause would fetch at one moment.
+        // A time sooner than the least pause is moved a little behind it, at random: a fleet that waits
+        // exactly the least pause would fetch at one moment.
         let wait = max(
             interval * Double.random(in: 0.9...1, using: &random),
             ContainerMachine.leastPause * Double.random(in: 1...1.1, using: &random))

@@ -26,14 +26,15 @@ struct PublishedCopies: Sendable {
         self.etag = etag
     }
 
-    /// Notes a fetched copy, which is for this machine.
+    /// Notes a fetched copy whose rollout includes this machine.
     mutating func replace(by container: HeldContainer, etag: String?) {
         waiting = nil
         least = container.copy.version
         restore(container, etag: etag)
     }
 
-    /// Notes a fetched copy that is not for this machine yet; returns whether it is another than before.
+    /// Notes a fetched copy whose rollout does not include this machine yet. Returns whether the version has
+    /// changed.
     mutating func noteWaiting(_ version: Int, etag: String?) -> Bool {
         defer { waiting = (version, etag) }
         return waiting?.version != version

@@ -14,7 +14,7 @@ public enum RefreshResult: String, Sendable, CaseIterable {
     case ioError = "io_error"
     /// No route leads to the server, or the network was switched off.
     case noNetwork = "no_network"
-    /// No answer, because of name, connection, TLS or time.
+    /// No answer: the name was not found, the connection or TLS failed, or the time ran out.
     case networkError = "network_error"
     /// The response was neither 200 nor 304.
     case serverError = "server_error"

@@ -86,7 +86,7 @@ public struct DocumentReview: Sendable {
         return Array(bytes[..<range.lowerBound]) + Array(part.utf8) + Array(bytes[range.upperBound...])
     }
 
-    /// Offset of the part at a path; in a text that is not JSON, of the place where it stops being JSON.
+    /// Offset of the part at a path; in a text that is not JSON, of the byte where it stops being JSON.
     private static func offset(of path: String, in bytes: [UInt8]) -> Int {
         if let offset = firstInvalidByte(of: bytes) { return offset }
         do throws(JSONError) { _ = try JSONValue(parsing: bytes) } catch {

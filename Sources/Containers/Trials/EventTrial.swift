@@ -29,7 +29,7 @@ public final class ContainerTrials {
     public struct Refusal: Error, Sendable, Equatable {
         /// What is wrong, in one line for a person.
         public let message: String
-        /// The place that the event's schema does not allow, as a JSON Pointer; nil if no schema refuses the
+        /// Location that the event's schema does not allow, as a JSON Pointer; nil if no schema refuses the
         /// event.
         public var schemaPath: String?
     }

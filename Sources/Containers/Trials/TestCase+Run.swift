@@ -66,7 +66,7 @@ extension TestCase {
         return failures
     }
 
-    /// A place in an event, for a person.
+    /// The location of a schema's failure in an event, as a person reads it.
     private static func place(_ pointer: String) -> String { pointer.isEmpty ? "the event itself" : pointer }
 
     /// Differences between the result of an event and the expectation.

@@ -16,7 +16,7 @@ package enum ControlErrorCode: String, Sendable, CaseIterable {
     case notPermitted = "not_permitted"
     /// The agent cannot be reached: it is not running, or uses another socket.
     case unreachable
-    /// The answer is not one of the agent.
+    /// The answer did not come from an agent.
     case badAnswer = "bad_answer"
     /// Another system call failed.
     case system

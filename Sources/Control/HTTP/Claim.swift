@@ -5,8 +5,8 @@ struct Claim {
     let owner: String
     /// Whether no byte of a request was received.
     let isIdle: Bool
-    /// Whether it may be closed without harm. A connection that is being answered may only if its client
-    /// already sends the next request without waiting for the answer; a stream may not.
+    /// Whether the connection may be closed without harm. A connection that is being answered may only if its
+    /// client already sends the next request without waiting for the answer; a stream may not.
     let isClosable: Bool
 
     /// The connection that yields its place; nil if all have a stronger claim than the newcomer.

@@ -29,7 +29,7 @@ final class HTTPConnection {
     var handler: Reception.Handler?
     /// The request that arrives, and the bytes after it.
     var request = IncomingRequest()
-    /// What is being sent.
+    /// The bytes of the answer that is being sent.
     var output = OutgoingBytes()
     /// The handler, or the writer of a stream; cancelled with the connection.
     var task: Task<Void, Never>?
@@ -40,7 +40,7 @@ final class HTTPConnection {
 
     /// An answer that a handler writes piece by piece.
     struct Stream {
-        /// Whether it is sent in chunks (HTTP/1.1), by which the client recognises its end.
+        /// Whether the body is sent in chunks (HTTP/1.1), which tell the client where it ends.
         let isChunked: Bool
         /// The writer that waits for room; resumed with false if the client is gone.
         var writer: CheckedContinuation<Bool, Never>?

@@ -5,9 +5,10 @@ internal import Model
 extension DestinationMachine {
     /// When `advance` has to be called though nothing happens.
     struct Times: Sendable, Equatable {
-        /// When it could do something that it does not do now; nil for never.
+        /// Time at which the destination may do something that it may not do now; nil for never.
         var change: BootInstant?
-        /// When that is worth a timer; nil for never. An earlier `change` is attended to with the next input.
+        /// Time for which a timer is set; nil for none. An earlier `change` that needs no timer waits for the
+        /// next input.
         var timer: BootInstant?
 
         func isDue(at now: BootInstant) -> Bool {

@@ -71,7 +71,7 @@ struct Inbox {
 
 /// When the snapshot is published.
 struct Publication {
-    /// When it was last.
+    /// Time of the last one.
     var at: BootInstant?
     /// Fires when a postponed one is due.
     var timer: EventLoop.TimerID?

@@ -141,7 +141,7 @@ public enum SilentFiles {
         }
     }
 
-    /// A new thread; nil if the process may have no more.
+    /// A new thread; nil if the process may not create another.
     private static func makeThread() -> EventLoop? {
         guard let thread = try? EventLoop(name: "files"), (try? thread.start()) != nil else { return nil }
         return thread

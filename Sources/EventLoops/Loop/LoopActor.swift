@@ -39,7 +39,7 @@ extension LoopActor {
 extension LoopActor {
     /// Waits for work that may never end.
     ///
-    /// - Returns: false if the work has not ended in time; it goes on by itself.
+    /// - Returns: false if the work has not ended in time; it continues by itself.
     public nonisolated func wait(
         atMost limit: Duration, for work: @escaping @Sendable () async -> Void
     ) async -> Bool {

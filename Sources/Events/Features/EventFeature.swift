@@ -122,21 +122,21 @@ struct SourceStart {
     var hidesTexts = false
 }
 
-/// A line about which features are asked.
+/// The line that features are asked about.
 struct JudgedLine {
-    /// Its name as UTF-8 text.
+    /// The line's name as UTF-8 text.
     let name: UnsafeBufferPointer<UInt8>
     /// The meaning of its `type`; `other` for records.
     let type: EventType
-    /// Its own time, or the time of its observation.
+    /// The line's own time, or the time of its observation.
     let time: Timestamp
-    /// Whether it is a record: then members with our names are its data.
+    /// Whether the line is a record. A record's members that are called like the agent's own are data.
     let isRecord: Bool
 }
 
 /// How much of an event's name stays.
 enum FittedName {
-    /// So many bytes of it, as it is written.
+    /// The name stays, or its beginning: number of its bytes that stay, as written in the line.
     case kept(Int)
     /// The limit does not let the event pass.
     case beyond(Excess)

@@ -174,7 +174,7 @@ struct LimitKeeper: EventFeature {
     private struct Property {
         /// Text of its name, as far as the limit leaves it.
         var key: Range<Int>
-        /// Its value, quotes included.
+        /// The property's value, quotes included.
         var value: Range<Int>
         /// Number of bytes of a string value that are kept; nil for all of it.
         var keptValue: Int?

@@ -35,7 +35,7 @@ struct SessionFinder: EventFeature, ~Copyable {
     /// The id in the tail may be replaced by a longer one.
     static var growth: Int { Sessions.maxIDLength }
 
-    /// Time at which the session whose start is to be written began.
+    /// Start of the session that needs a `start_session` event.
     var start: Timestamp { Timestamp(nanoseconds: sessions.slot(startPlace).start) }
 
     mutating func configure(_ options: EventOptions, _ scanner: inout JSONScanner) {
@@ -54,7 +54,7 @@ struct SessionFinder: EventFeature, ~Copyable {
         forgetPlaces()
     }
 
-    /// Makes the next event look the producer's place up again.
+    /// Makes the next event look the producer's slot up again.
     private mutating func forgetPlaces() {
         evictions = sessions.evictions
         place = -1
@@ -64,7 +64,8 @@ struct SessionFinder: EventFeature, ~Copyable {
 
     // MARK: Memory
 
-    /// Forgets sessions whose id or process is found. Call it between two blocks: the block keeps places.
+    /// Forgets sessions whose id or process is found. Call it between two blocks: during a block the finder
+    /// keeps slots.
     mutating func forget(_ isFound: ([UInt8]) -> Bool) { sessions.forget(isFound) }
 
     /// Takes over a session that an earlier process stored.
@@ -133,8 +134,8 @@ struct SessionFinder: EventFeature, ~Copyable {
         _ time: Timestamp, _ type: EventType, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
-        // `null` normally means "outside of any session", which the start of a session cannot be: there it
-        // counts as missing.
+        // `null` normally means "outside of any session". A `start_session` event always belongs to a
+        // session, so its `null` counts as a missing id.
         if type == .startSession, scanner.has(.sessionID), scanner.member(.sessionID).isNull(in: scanner.base)
         {
             output.draft.wanted.insert(.sessionID)
@@ -150,7 +151,7 @@ struct SessionFinder: EventFeature, ~Copyable {
         case (.off, _): return false
         case (.automatic, .startSession):
             counts[.ignoredSessionStart] += 1
-            // If the event is the first of its session, it takes the place of the start that the agent would
+            // If the event is the first of its session, it replaces the start that the agent would
             // have written.
             if !hasOwnID, resolveAutomatic(time, &scanner, &output, &counts) {
                 announce()
@@ -268,7 +269,7 @@ struct SessionFinder: EventFeature, ~Copyable {
 
     // MARK: The producer of an event
 
-    /// Place of the event's producer: its process if it names one, otherwise the source.
+    /// Slot of the event's producer: its process if it names one, otherwise the source.
     private mutating func placeOfProducer(_ scanner: borrowing JSONScanner) -> Int {
         if let member = SessionFinder.process(scanner) {
             let text = UnsafeRawBufferPointer(

@@ -60,11 +60,11 @@ struct Sessions: ~Copyable {
         [String](repeating: "", count: maxProducers)
     )
     /// Id of the present session, earlier sessions with the oldest first, and key, each by the producer's
-    /// place.
+    /// slot.
     private var ids: [[UInt8]]
     private var past: [[Session]]
     private var keys: [String]
-    /// Place of each producer by its key.
+    /// Slot of each producer by its key.
     private var places: [String: Int] = [:]
     /// Index of each app that has a producer, and of some that had one.
     private(set) var apps: [String: Int] = [:]
@@ -74,7 +74,7 @@ struct Sessions: ~Copyable {
     private var serial = 0
     /// Keys of producers that have lost their slots since the last `changes`.
     private var removed: Set<String> = []
-    /// Number of producers that have lost their slots. While it has not changed, a place that a caller
+    /// Number of producers that have lost their slots. While it has not changed, a slot that a caller
     /// remembers still has the same producer.
     private(set) var evictions = 0
 
@@ -119,10 +119,10 @@ struct Sessions: ~Copyable {
         return parts.count == 4 && parts[2] == "process" ? Array(parts[3].utf8) : []
     }
 
-    /// Place of a producer that has one.
+    /// Slot of a producer that has one.
     func known(_ key: String) -> Int? { places[key] }
 
-    /// Place of a producer. A new producer gets a free slot, or the one of another producer, which starts
+    /// Slot of a producer. A new producer gets a free slot, or the one of another producer, which starts
     /// again with its next event.
     mutating func slotIndex(of key: String, app: String) -> Int {
         if let known = places[key] { return known }
@@ -180,7 +180,7 @@ struct Sessions: ~Copyable {
         }
     }
 
-    /// The slot at a place.
+    /// The slot at an index.
     @inline(__always) func slot(_ place: Int) -> Slot { slots[place] }
     /// The present session of a producer.
     func current(_ place: Int) -> Session {

@@ -116,7 +116,7 @@ struct Tail: ~Copyable {
         return count
     }
 
-    /// Writes the members in `wanted` except the id, which `writeEnd` writes. Returns the place after them.
+    /// Writes the members in `wanted` except the id, which `writeEnd` writes. Returns the address after them.
     mutating func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<
         UInt8
     > {
@@ -188,7 +188,7 @@ struct AddedTails: ~Copyable {
         }
     }
 
-    /// Writes what a line gets, except its id. Returns the place after it. If an event gets all usual
+    /// Writes what a line gets, except its id. Returns the address after it. If an event gets all usual
     /// members, they are one copy.
     @inline(__always)
     mutating func write(

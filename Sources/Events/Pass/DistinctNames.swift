@@ -13,7 +13,7 @@ struct DistinctNames: ~Copyable {
     /// Whether names were added or forgotten since they were last stored.
     var isChanged = false
 
-    /// Table of hashes with the place of each name in `text`; `start` is -1 in a free slot.
+    /// Table of hashes with the range of each name in `text`; `start` is -1 in a free slot.
     private var slots: UnsafeMutablePointer<(hash: UInt64, start: Int, length: Int)>
     /// Number of slots, a power of two: the index is the hash's low bits.
     private var capacity: Int

@@ -222,7 +222,7 @@ extension EventPass {
         return found.time
     }
 
-    /// The first usable time among the candidates: its place, whether it is RFC 3339 as every receiver reads
+    /// The first usable time among the candidates: its range, whether it is RFC 3339 as every receiver reads
     /// it, and the index of the candidate. Times before the year 2000 or further ahead than the settings
     /// allow are passed over.
     private mutating func foundTime(

@@ -158,8 +158,8 @@ public struct EventPass: ~Copyable {
         set { lines.wrapping.mostAhead = newValue }
     }
 
-    /// Whether lines behind the last one were already read as parts of a record. A commit at this place would
-    /// store the record, and after a restart its later pieces would be read a second time.
+    /// Whether lines behind the last one were already read as parts of a record. A commit at this offset
+    /// would store the record, and after a restart its later pieces would be read a second time.
     public var holdsLines: Bool { lines.wrapping.holdsLines }
 
     /// Makes a source of lines; cheap once the app is known.
@@ -308,7 +308,7 @@ public struct EventPass: ~Copyable {
         return judge(lines.readNeighbours(format, base, from: start, to: end, &counts))
     }
 
-    /// The verdict on what a line became.
+    /// The verdict on a line that was read.
     @inline(never)
     mutating func judge(_ reading: Reading) -> Verdict {
         switch reading {
@@ -377,7 +377,7 @@ public struct EventPass: ~Copyable {
     /// Most bytes by which the object of the present source can grow. The intake adds it to a line's length
     /// before it decides whether the line fits a chunk.
     public var maxAddition: Int {
-        // A feature may exchange what it has added after the tail was measured.
+        // After the tail was measured, a feature may still replace what it has added by longer text.
         max(output.tails.ofEvents.count + EventFeatures.growth, output.tails.ofRecords.count)
             + Tail.idLength + 56
             + max(block.state?.members.defaultName.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes

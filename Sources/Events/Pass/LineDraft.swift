@@ -119,8 +119,8 @@ struct LineDraft: ~Copyable {
 
     // MARK: Writing
 
-    /// Writes the line up to its closing brace, and `front`. Returns the place after it. Without edits it is
-    /// one copy.
+    /// Writes the line up to its closing brace, and `front`. Returns the address after it. Without edits it
+    /// is one copy.
     @inline(__always)
     mutating func write(
         _ scanner: borrowing JSONScanner, to start: UnsafeMutablePointer<UInt8>
@@ -137,7 +137,7 @@ struct LineDraft: ~Copyable {
     }
 
     /// Writes the line up to its closing brace, with the edits applied and without line breaks between
-    /// tokens. Returns the place after it.
+    /// tokens. Returns the address after it.
     ///
     /// Line breaks can only be between tokens: the scanner refuses them inside a string.
     @inline(never)

@@ -231,7 +231,7 @@ struct LineSource: ~Copyable {
 
     // MARK: The object that was scanned
 
-    /// Whether the object was written for us: an event, or a push to the data layer.
+    /// Whether the object was written for the agent: an event, or a push to the data layer.
     var isOurs: Bool { mutating get { hasUsableName || type != .other } }
 
     /// Whether `name` is a string that is not empty.

@@ -46,8 +46,8 @@ struct Withholding {
         return texts.include(text, isPiece: isPiece)
     }
 
-    /// Notes whether more of a wrapped line is to come. Returns whether what was read now is a piece: the
-    /// beginning, the middle or the end of a longer line.
+    /// Notes whether a wrapped line continues in another piece. Returns whether what was read now is a piece:
+    /// the beginning, the middle or the end of a longer line.
     mutating func notePiece(of stream: [UInt8], goesOn: Bool) -> Bool {
         guard goesOn || isExpecting else { return false }
         guard goesOn else { return unfinished.remove(producer + stream) != nil }

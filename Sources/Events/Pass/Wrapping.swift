@@ -74,7 +74,7 @@ struct WrappedRecord {
     /// The stream of the pieces; nil until the first one was added.
     private(set) var stream: [UInt8]?
     private(set) var time: [UInt8] = []
-    /// Whether more of the last line is to come.
+    /// Whether the last line continues in another piece.
     private(set) var isPiece = true
     /// The offset after the pieces that follow the first one without a line between them.
     private(set) var next: Int

@@ -81,7 +81,7 @@ struct KnownNames: ~Copyable {
         /// A free entry.
         init() {}
 
-        /// The entry of a name whose member has slot `place`.
+        /// The entry of a name whose member has that slot.
         init(_ name: some BidirectionalCollection<UInt8>, place: Int) {
             word = name.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             last = name.count <= 8 ? 0 : name.suffix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -95,7 +95,7 @@ struct KnownNames: ~Copyable {
     private static let bits: UInt64 = 9
     /// An entry for each name, and a free one behind them: about 40 entries of 32 bytes.
     private let entries: UnsafeMutablePointer<Entry>
-    /// The table: for each place the index of the entry, or of the free one. Entries in the table itself took
+    /// The table: for each hash the index of the entry, or of the free one. Entries in the table itself took
     /// 16 KiB for each of hundreds of apps.
     private let table: UnsafeMutablePointer<UInt8>
     private let multiplier: UInt64

@@ -3,7 +3,7 @@ internal import Glibc
 
 // The object itself: its members, and those of its properties.
 extension JSONScanner {
-    /// Reads the object; returns the place after it, or nil, with the failure noted, if it cannot be read.
+    /// Reads the object; returns the address after it, or nil, with the failure noted, if it cannot be read.
     ///
     /// Here and below the address of `p` is never passed to a function that is not inlined. So `p` stays in a
     /// register, and each step saves the processor a store and a load.
@@ -94,7 +94,7 @@ extension JSONScanner {
     }
 
     /// Reads the name of a member that does not have the name kept for its place, and keeps it for the place.
-    /// Sets `found`; returns the place after the closing quote.
+    /// Sets `found`; returns the address after the closing quote.
     ///
     /// If a line lacks a member that others have, its next name is found at the next place, and the names
     /// behind it do not move.
@@ -136,8 +136,8 @@ extension JSONScanner {
         replaced.append(members[slot])
     }
 
-    /// Reads the properties, whose opening brace is at `start`; returns the place after them, or nil if they
-    /// cannot be read. Counts them, and notes long texts and names that may repeat.
+    /// Reads the properties, whose opening brace is at `start`; returns the address after them, or nil if
+    /// they cannot be read. Counts them, and notes long texts and names that may repeat.
     @inline(never)
     private mutating func properties(_ start: Pointer, _ row: UnsafeMutablePointer<NamePlaces.Property>)
         -> Pointer?
@@ -208,7 +208,7 @@ extension JSONScanner {
     }
 
     /// Reads the name of a property that does not have the name kept for its place, and keeps it for the
-    /// place. Returns the place after the closing quote.
+    /// place. Returns the address after the closing quote.
     @inline(never)
     private mutating func propertyName(
         _ key: Pointer, _ place: UnsafeMutablePointer<NamePlaces.Property>, isCompared: Bool

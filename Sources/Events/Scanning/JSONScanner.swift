@@ -74,9 +74,9 @@ struct JSONScanner: ~Copyable {
     var base: Pointer
     /// End of the block; the byte before it is a line feed.
     private(set) var end: Pointer
-    /// Last place from which eight bytes may be loaded.
+    /// Last address from which eight bytes may be loaded.
     private(set) var wordEnd: Pointer
-    /// Last place from which sixteen bytes may be loaded.
+    /// Last address from which sixteen bytes may be loaded.
     private(set) var runEnd: Pointer
     /// Whether line feeds are white space (a text of several lines) or end the object (a line).
     private(set) var breaksAreSpace = false
@@ -161,7 +161,7 @@ struct JSONScanner: ~Copyable {
 
     /// Takes an object followed by a line feed as read, without scanning it: `RecordWriter` has made it.
     ///
-    /// - Parameter timestamp: place of the value of `timestamp`, the only member that is looked for; empty if
+    /// - Parameter timestamp: range of the value of `timestamp`, the only member that is looked for; empty if
     ///   the object does not have it.
     mutating func accept(_ base: Pointer, _ count: Int, timestamp: Range<Int>) {
         begin(base, count, breaksAreSpace: false)
@@ -204,7 +204,7 @@ struct JSONScanner: ~Copyable {
         }
     }
 
-    /// The offset after the next line feed from the place of the failure on.
+    /// The offset after the next line feed from the failure on.
     @inline(never)
     private mutating func lineEnd() -> Int {
         let left = end - base - failureOffset
@@ -224,7 +224,7 @@ struct JSONScanner: ~Copyable {
         return false
     }
 
-    /// As `fail`, for functions that return their place. Always returns nil.
+    /// As `fail`, for functions that return an address. Always returns nil.
     @inline(__always)
     mutating func failure(_ code: ScanFailure.Code, _ p: Pointer) -> Pointer? {
         _ = fail(code, p)

@@ -12,7 +12,7 @@ struct LateNames: ~Copyable {
 
     /// - Parameters:
     ///   - names: all names.
-    ///   - first: place of the first late name; those before it are not in this table.
+    ///   - first: slot of the first late name; those before it are not in this table.
     init(_ names: [[UInt8]], from first: Int) {
         self.names = names
         isEmpty = names.count <= first

@@ -68,7 +68,7 @@ public struct LineBuffer: ~Copyable {
         }
     }
 
-    /// Place of the next byte. A caller that writes here must have reserved the room, and calls `wrote`
+    /// Address of the next byte. A caller that writes here must have reserved the room, and calls `wrote`
     /// afterwards.
     @inline(__always) var cursor: UnsafeMutablePointer<UInt8> { start + count }
 

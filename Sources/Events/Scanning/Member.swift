@@ -19,7 +19,7 @@ enum MemberName: Int, CaseIterable {
     @inline(__always) var bit: UInt64 { 1 << UInt64(truncatingIfNeeded: rawValue) }
 }
 
-/// Place of a member, as offsets in the block.
+/// Range of a member, as offsets in the block.
 struct Member {
     /// Opening quote of its name.
     var key = 0

@@ -3,13 +3,13 @@ public import CScan
 internal import Glibc
 internal import Model
 
-/// Place of a member, as offsets from the beginning of the text.
+/// Range of a member, as offsets from the beginning of the text.
 public struct RawMember {
     /// Text of its name, without quotes.
     public var name: Range<Int>
     /// Whether its name has escapes in it.
     public var isEscaped: Bool
-    /// Its value, quotes included.
+    /// The member's value, quotes included.
     public var value: Range<Int>
 
     @inlinable

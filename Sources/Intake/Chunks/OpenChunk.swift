@@ -15,7 +15,7 @@ final class OpenChunk {
     private let priority: Priority
     /// Most bytes of memory that the chunk keeps while it is empty.
     private let mostKept: Int
-    /// Earliest and latest time of its events. By them the queue knows whether all events of a chunk have
+    /// Earliest and latest time of its events. They tell the queue whether all events of a chunk have
     /// expired, some, or none.
     private var firstTime = Timestamp(nanoseconds: .max)
     private var lastTime = Timestamp(nanoseconds: .min)

@@ -47,7 +47,7 @@ public struct ConsentRules: Sendable, Equatable {
         states.isDisabled(app) ? ConsentStates.disabledReason : NotStored.withheldReason
     }
 
-    /// Those of the destinations that must not get an event, given what it says.
+    /// The destinations that must not get an event, by what the event says about consent.
     public func withheld(
         from destinations: [DestinationName], saying statement: ConsentStatement, of app: String
     ) -> [DestinationName] {

@@ -11,7 +11,7 @@ public struct ConsentStates: Sendable, Equatable {
         public let purpose: String
     }
 
-    /// Under which reason the ledger counts events of an app whose collection is off.
+    /// The ledger's reason for events of an app whose collection is off.
     public static let disabledReason = "disabled"
     /// Most entries: all of them are stored again with every change.
     public static let most = 10_000

@@ -83,9 +83,9 @@ public enum ContainerOpening: String, Sendable, CaseIterable {
 
 /// What a destination's breaker does when a request has used up its retries.
 public enum WhenExhausted: String, Sendable, CaseIterable {
-    /// It sends one batch at each probe interval; a success closes it.
+    /// The breaker lets one batch pass at each probe interval; a success closes it.
     case probe
-    /// It stays open until a restart, a network change or `resume`.
+    /// The breaker stays open until a restart, a network change or `resume`.
     case suspend
 }
 
@@ -95,7 +95,7 @@ public enum AnswerMeaning: String, Sendable, CaseIterable {
     /// The same batch is sent again, after the backoff or when `Retry-After` says.
     case retry
     case split
-    /// Some of its events are not accepted: the batch is bisected to find them.
+    /// Some events of the batch are not accepted: the batch is bisected to find them.
     case bisect
     /// Events are kept and a person must look.
     case hold

@@ -26,7 +26,7 @@ public struct DestinationSettings: Sendable, Equatable {
     }
 
     package var name = ""
-    /// How it is reached.
+    /// How the destination is reached.
     package var reach = Reach.http(HTTPSettings())
     package var url: EndpointURL?
     /// Whether unencrypted connections to other machines are allowed.

@@ -28,7 +28,7 @@ public struct HTTPSettings: Sendable, Equatable {
     package enum TokenIn: String, Sendable, CaseIterable {
         /// Where the format's receivers expect it: usually in the Authorization header.
         case header
-        /// It is arguments of the address, as a SAS token of Azure is.
+        /// The secret is arguments of the address, such as a SAS token of Azure.
         case query
     }
 

@@ -16,7 +16,7 @@ public struct OwnSettings: Sendable, Equatable {
     public enum WhenBehind: String, Sendable, CaseIterable {
         /// Events stay in the spool and reading waits.
         case wait
-        /// Its oldest events are evicted.
+        /// The destination's oldest events are evicted.
         case skip
     }
 }

@@ -45,7 +45,7 @@ public struct SecretSetting: Sendable, Equatable {
             .compactMap(\.self)
     }
 
-    /// Where it is kept; nil if it is not set.
+    /// Where the secret is kept; nil if it is not set.
     public var source: SecretSource? {
         get { file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) } }
         set {

@@ -2,21 +2,21 @@
 // are used.
 
 extension StringProtocol {
-    /// Whether it consists of ASCII letters, digits and the bytes of `others`.
+    /// Whether the text consists of ASCII letters, digits and the bytes of `others`.
     public func hasOnlyLettersDigits(and others: String) -> Bool {
         utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20) || others.utf8.contains(byte)
         }
     }
 
-    /// Whether it can be the name of a header: a token of RFC 9110, section 5.6.2.
+    /// Whether the text can be the name of a header: a token of RFC 9110, section 5.6.2.
     public var isHeaderName: Bool { !isEmpty && hasOnlyLettersDigits(and: "!#$%&'*+-.^_`|~") }
 
-    /// Whether it is a numeric address: IPv4, or IPv6 with or without brackets.
+    /// Whether the text is a numeric address: IPv4, or IPv6 with or without brackets.
     public var isHostNumber: Bool { utf8.contains(UInt8(ascii: ":")) || numbers != nil }
 
-    /// Whether it names this machine as a host, by name or address, so that nothing sent there leaves
-    /// it.
+    /// Whether the text names this machine as a host, by name or address: nothing sent there leaves the
+    /// machine.
     public var isLoopbackHost: Bool {
         self == "localhost" || hasSuffix(".localhost") || self == "::1" || self == "[::1]"
             || numbers?.first == 127
@@ -29,7 +29,7 @@ extension StringProtocol {
         return parts.count == 4 && numbers.count == 4 ? numbers : nil
     }
 
-    /// Whether it is a header that the agent sets itself; a setting must not replace it.
+    /// Whether the text is a header that the agent sets itself; a setting must not replace it.
     public var isOwnHeader: Bool {
         [
             "connection", "content-encoding", "content-length", "expect", "host", "idempotency-key",
@@ -37,8 +37,8 @@ extension StringProtocol {
         ].contains(lowercased())
     }
 
-    /// Whether it can be a name of the tz database. It becomes part of a path below the zone directory,
-    /// so `..` and an absolute path must not pass.
+    /// Whether the text can be a name of the tz database. The name becomes part of a path below the zone
+    /// directory, so `..` and an absolute path must not pass.
     public var isTimeZoneName: Bool {
         utf8.count <= 64
             && split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
@@ -46,15 +46,15 @@ extension StringProtocol {
             }
     }
 
-    /// Whether it is the Base64 of 32 bytes, such as a key or a SHA-256.
+    /// Whether the text is the Base64 of 32 bytes, such as a key or a SHA-256.
     public var isBase64OfHash: Bool {
         utf8.count == 44 && hasSuffix("=") && dropLast().hasOnlyLettersDigits(and: "+/")
     }
 
-    /// Whether it is the hash of a public key in curl's notation (CURLOPT_PINNEDPUBLICKEY).
+    /// Whether the text is the hash of a public key in curl's notation (CURLOPT_PINNEDPUBLICKEY).
     public var isPinnedKey: Bool { hasPrefix("sha256//") && dropFirst("sha256//".count).isBase64OfHash }
 
-    /// Whether it is the name of a topic. Source: Apache Kafka, `Topic.validate`.
+    /// Whether the text is the name of a Kafka topic. Source: Apache Kafka, `Topic.validate`.
     public var isKafkaTopic: Bool {
         (1...249).contains(utf8.count) && self != "." && self != ".." && hasOnlyLettersDigits(and: "._-")
     }
@@ -68,7 +68,8 @@ extension StringProtocol {
             }
     }
 
-    /// Whether it is the name of a stream. It is sent as a header, so it must be ASCII without blanks.
+    /// Whether the text is the name of a NATS stream. The name is sent as a header, so it must be ASCII
+    /// without blanks.
     public var isNATSStream: Bool {
         (1...255).contains(utf8.count)
             && utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }

@@ -106,7 +106,7 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
 
     package var isEmpty: Bool { pieces.isEmpty }
 
-    /// Its placeholders, in order.
+    /// The template's placeholders, in order.
     package var fields: [Field] {
         pieces.compactMap { if case .field(let field) = $0 { field } else { nil } }
     }

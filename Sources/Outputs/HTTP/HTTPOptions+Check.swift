@@ -45,8 +45,8 @@ extension HTTPOptions {
         }
         let isExempt = exempt.contains { entry in
             let name = entry.drop { $0 == "." }
-            // An entry such as `10.0.0.0/8` may contain any address; whether it contains this one is
-            // libcurl's matter.
+            // An entry such as `10.0.0.0/8` may contain any address. Only libcurl decides whether it
+            // contains this one.
             return name == "*" || server.host == name || server.host.hasSuffix(".\(name)")
                 || server.host.isHostNumber && entry.contains("/")
         }

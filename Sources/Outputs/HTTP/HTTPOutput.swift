@@ -27,7 +27,7 @@ package actor HTTPOutput: MeasuredOutput {
     private let reader: AnswerReader
     /// Makes the bodies, compressed as the destination wants.
     private let builder: BodyBuilder
-    /// Its connections.
+    /// The client with the destination's connections.
     let client: HTTPClient
     /// Lines of the head that are the same for all requests.
     private let staticHeaders: [String]

@@ -63,7 +63,7 @@ final class KafkaProducer {
     var tickets: Set<UInt64> = []
     /// Whether the producer gets no more records, and is closed after its last call.
     var isLeaving = false
-    /// Its last error; the reason for calls that time out.
+    /// The producer's last error; the reason for calls that time out.
     var lastError: (code: Int32, words: String)?
     /// Limits the search for a broker after all were lost.
     var searchTimer: EventLoop.TimerID?

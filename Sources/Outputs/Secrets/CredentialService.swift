@@ -4,7 +4,7 @@ internal import Model
 /// A service that issues credentials for a limited time (AWS metadata and token services, OAuth 2 token
 /// endpoints), asked over connections of its own.
 struct CredentialService {
-    /// Its own client: certificates and timeouts differ from the destination's.
+    /// The service's own client: certificates and timeouts differ from the destination's.
     private let client: HTTPClient
     /// The service as it is called in messages: `the token endpoint`.
     private let name: String

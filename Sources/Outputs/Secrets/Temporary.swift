@@ -39,7 +39,7 @@ final class Temporary<Value: Expiring> {
         let since: BootInstant
         /// When to renew it; nil if it never expires.
         let renewal: BootInstant?
-        /// When it expires; nil if it never does.
+        /// Time at which the credential expires; nil if it never does.
         let expires: BootInstant?
         /// Whether the request was made because the previous credential was refused.
         let replacesRefused: Bool

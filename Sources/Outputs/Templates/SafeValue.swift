@@ -46,7 +46,8 @@ extension Template.Place {
 }
 
 extension Unicode.Scalar {
-    /// Whether it is a letter or digit of any script. Marks count, because words of some scripts need them.
+    /// Whether the character is a letter or digit of any script. Marks count, because words of some scripts
+    /// need them.
     fileprivate var isLetterOrDigit: Bool {
         switch properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
@@ -57,7 +58,8 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether it has a visible form or is a space: neither a control character nor an unassigned one.
+    /// Whether the character has a visible form or is a space: neither a control character nor an unassigned
+    /// one.
     fileprivate var isShown: Bool {
         switch properties.generalCategory {
         case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator:

@@ -156,8 +156,8 @@ final class QueueFile {
         return (chunkCost(frame: statement.integer(1), destinations: statement.integer(0)), statement.time(2))
     }
 
-    /// The destination for which events of a chunk were stored, by the destination that is to get them or got
-    /// them: the two differ if events were moved. Empty if unknown.
+    /// The destination for which events of a chunk were stored, by the destination that gets or got them: the
+    /// two differ if events were moved. Empty if unknown.
     func origins(of chunk: Int64) throws(QueueError) -> [Int64: Int64] {
         try statement("SELECT wanted_by FROM chunk WHERE id = ?").with(chunk).first { $0.origins(0) } ?? [:]
     }

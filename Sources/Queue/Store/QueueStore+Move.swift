@@ -1,7 +1,7 @@
 internal import Logs
 public import Model
 
-/// What happened to events that were to be moved to another destination.
+/// The result of moving events to another destination.
 public struct MovedEvents: Sendable, Equatable {
     /// Deliveries that now wait for the other destination.
     public var moved = 0

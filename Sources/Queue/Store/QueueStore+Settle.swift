@@ -131,7 +131,7 @@ extension Transaction {
         }
     }
 
-    /// Makes a free batch of rows that are to be sent again.
+    /// Makes a free batch of rows that must be sent again.
     private mutating func formChild(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> BatchHeader {
         let id = drawID()
         var mine = rows

@@ -67,7 +67,8 @@ extension QueueStore {
     func schedule() {
         guard !isScheduled else { return }
         isScheduled = true
-        // Behind all other work that waits on the loop: the calls that it makes share the transaction.
+        // Posted, so that the transaction runs after all work that already waits on the loop. Calls to the
+        // queue that this work makes then share the transaction.
         loop.post {
             self.assumeIsolated {
                 $0.isScheduled = false

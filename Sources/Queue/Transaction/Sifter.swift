@@ -6,7 +6,7 @@ struct SiftedRow {
     /// Why an event leaves.
     enum Departure: Hashable {
         case expired
-        /// It must not be sent; the reason is that of the ledger.
+        /// The event must not be sent. The reason is the ledger's.
         case withheld(reason: String)
     }
 

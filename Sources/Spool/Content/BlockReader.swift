@@ -30,9 +30,9 @@ struct BlockReader {
 
     /// The next piece of a block.
     enum Piece: Equatable {
-        /// Whole lines are to be handed over.
+        /// Hand over whole lines.
         case lines(Int)
-        /// A last line is to be handed over with the LF that it lacks.
+        /// Hand over a last line, with the LF that it lacks.
         case lastLine(Int)
         /// A line is too long; its LF is counted.
         case tooLong(Int)
@@ -51,7 +51,7 @@ struct BlockReader {
         var piece: Piece
         /// Whether the block has a further piece, once all of this piece was taken.
         var goesOn = false
-        /// Whether the file is to be read again, because more may be there.
+        /// Whether the file must be read again, because more may be there.
         var mayHaveMore: Bool
     }
 

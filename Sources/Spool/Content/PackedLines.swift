@@ -140,10 +140,10 @@ final class PackedLines {
         set { packed.sum = newValue }
     }
 
-    /// Their first bytes.
+    /// Fingerprint of the first unpacked bytes.
     var fingerprint: Fingerprint { packed.fingerprint }
 
-    /// Where they end.
+    /// The mark at the end of the bytes that were read.
     var mark: Mark { packed.mark }
 
     /// Bytes of the file that were unpacked.

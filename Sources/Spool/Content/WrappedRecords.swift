@@ -15,7 +15,7 @@ struct WrappedRecords {
 
     /// The last record of a stream.
     private struct Record {
-        /// Its lines with those between them.
+        /// Range of the record's lines, with the lines between them.
         var range: Range<Int>
         /// Lines of the program, and the runtime's for them.
         var lines = 1

@@ -9,13 +9,13 @@ internal import Model
 struct DropReader {
     /// The next step.
     enum Step: Equatable {
-        /// A block is to be read from this offset of the file, and passed to `next`.
+        /// Read a block from this offset of the file, and pass it to `next`.
         case read(at: Int64)
-        /// The archive's next part is to be unpacked into `archive`, and `unpacked` called.
+        /// Unpack the archive's next part into `archive`, and call `unpacked`.
         case unpack
-        /// Lines, or an event, are to be handed over with `hand`.
+        /// Hand over lines, or an event, with `hand`.
         case hand
-        /// A line or event that exceeds the limit is to be quarantined.
+        /// Quarantine a line or event that exceeds the limit.
         case tooLong(Excerpt)
         /// The block is used up. The next block is read in another turn.
         case pause

@@ -25,7 +25,7 @@ internal import Model
 final class DropTable {
     /// The stage of a file, with the data that the stage needs.
     enum Stage {
-        /// Its content is being read. At most one file is in this stage.
+        /// The file's content is being read. At most one file is in this stage.
         case reading(DropReading)
         /// The file was read in part, and other files go first.
         case aside(DropReading)
@@ -104,7 +104,7 @@ final class DropTable {
 
     // MARK: Files that wait
 
-    /// Whether an app's directories are to be listed for more files, although files are waiting.
+    /// Whether an app's directories should be listed for more files although files are waiting.
     func wantsMore(of line: String) -> Bool {
         waiting.count < Limits.listed || waiting.count(of: line) < Limits.few
     }
@@ -211,7 +211,7 @@ final class DropTable {
         }
     }
 
-    /// The done records of a file that the queue holds and that still exists; nil if the file is to be read.
+    /// The done records of a file that the queue holds and that still exists; nil if the file must be read.
     func records(of id: FileID) -> [DoneRecord]? {
         switch stages[id] {
         case .stuck(let file): file.records

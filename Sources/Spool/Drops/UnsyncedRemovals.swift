@@ -15,7 +15,7 @@ struct UnsyncedRemovals {
         waiting[directory.path, default: (directory, [])].records.append(record)
     }
 
-    /// True if a sync is to be put on the agenda.
+    /// Returns true if the caller must put a sync on the agenda.
     mutating func planSync() -> Bool {
         guard !isSyncPlanned, !waiting.isEmpty else { return false }
         isSyncPlanned = true

@@ -175,7 +175,7 @@ final class AppendFile {
         hasUnread && stage == .reading && !isCopy && self.historyEnd == 0 ? look.size : nil
     }
 
-    /// Whether only the beginning of a line is not in the queue, and nothing is to be read now.
+    /// Whether all but the beginning of a last line is in the queue, and nothing can be read now.
     var endsInLine: Bool {
         hasUnread && !isReady && stage == .reading && progress.committed == progress.taken.offset
     }
@@ -309,7 +309,7 @@ extension AppendFile {
         }
     }
 
-    /// Whether nothing happens to the file and nothing is to be done about it.
+    /// Whether the file is idle: nothing happens to it, and no step is planned for it.
     var isResting: Bool { kept == nil }
 
     /// Frees the fields of `Activity` if the file is at rest.

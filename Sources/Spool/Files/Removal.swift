@@ -47,9 +47,9 @@ final class Removal {
     /// A file under the name of a claim.
     struct Claim {
         var name: FileName
-        /// Whether the file is the one that was to be claimed. Otherwise it is to get its name back.
+        /// Whether the claimed file is the expected one. If not, its name must be restored.
         var isExpected: Bool
-        /// Why that could not be found out.
+        /// The error because of which the file's identity is unknown.
         var error: SystemError?
     }
 

@@ -10,7 +10,7 @@ internal import Model
 /// known; the bytes of a file that is being removed are all in the queue; a check that is planned is never
 /// put off, only brought forward.
 final class AppendFiles {
-    /// What the reader is to do about a file.
+    /// The reader's next action for a file.
     enum Order: Equatable {
         case nothing
         /// Call `due` at this time.
@@ -150,9 +150,10 @@ final class AppendFiles {
         return givenUp
     }
 
-    // MARK: What is to be read
+    // MARK: Files to read
 
-    /// A file has something to read. True if it is to be queued; false if it waits already.
+    /// Notes that a file has something to read. Returns true if the caller must queue it; false if it waits
+    /// already.
     func makeReady(_ file: AppendFile, at now: BootInstant, _ wallTime: Timestamp) -> Bool {
         file.wake(now)
         streams.hasUnread(file, since: wallTime)
@@ -219,7 +220,7 @@ final class AppendFiles {
         return due(file, situation, at: now)
     }
 
-    /// The kernel was asked for writers: what becomes of the file.
+    /// Decides the next step of a file once the kernel has said whether a writer has it open.
     ///
     /// - Parameter facts: those of the order, with the answers.
     func answered(_ file: AppendFile, _ facts: FileFacts, at now: BootInstant) -> Order {

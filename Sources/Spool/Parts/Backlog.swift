@@ -51,9 +51,10 @@ struct Backlog {
     private var census: Census?
     /// Whether a census is on the agenda or under way; otherwise each slice of work would plan another one.
     private var isCensusPlanned = false
-    /// The look under way; nil between two.
+    /// The pass over the sizes of waiting files that is under way; nil between two passes.
     private var look: Look?
-    /// Whether a look is on the agenda or under way; otherwise each slice of work would plan another one.
+    /// Whether such a pass is on the agenda or under way; otherwise each slice of work would plan another
+    /// one.
     private var isLookPlanned = false
     /// Time of the last release of memory, and the bytes that were read until then.
     private var released = (time: BootInstant(nanoseconds: 0), read: ByteCount(0))
@@ -68,7 +69,7 @@ struct Backlog {
         var drops = Drops()
     }
 
-    /// A look under way.
+    /// A pass over the sizes of waiting files.
     private struct Look {
         /// Files whose size is still to be looked at, last one first.
         var files: [AppendFile]
@@ -77,13 +78,13 @@ struct Backlog {
 
     // MARK: Plans
 
-    /// True: a census is to be put on the agenda.
+    /// Returns true if the caller must put a census on the agenda.
     mutating func planCensus() -> Bool {
         defer { isCensusPlanned = true }
         return !isCensusPlanned
     }
 
-    /// True: a look is to be put on the agenda.
+    /// Returns true if the caller must put a pass over sizes on the agenda.
     mutating func planLook() -> Bool {
         defer { isLookPlanned = true }
         return !isLookPlanned
@@ -101,7 +102,7 @@ struct Backlog {
         }
     }
 
-    /// The directory that is being listed; nil if the next one is to be opened.
+    /// The directory that is being listed; nil if the next one must be opened.
     var listed: (directory: SpoolDirectory, stream: DirectoryStream)? { census?.stream }
 
     /// The directory to open next; nil if all were listed.

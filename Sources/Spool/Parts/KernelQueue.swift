@@ -45,7 +45,8 @@ final class KernelQueue {
         /// Lets changes wake the reader.
         func listen() throws(SystemError) { try queue.listen(self) }
 
-        /// Lets changes gather without waking the reader. The loop sleeps through them once all readers rest.
+        /// Lets changes gather without waking the reader. The loop sleeps through them once all readers have
+        /// paused.
         ///
         /// - Throws: if the kernel refuses; then changes continue to wake the reader.
         func rest() throws(SystemError) { try queue.rest(self) }
@@ -215,8 +216,8 @@ struct WatchTable<Reader: Hashable> {
 
     mutating func add(_ watch: Int32, for reader: Reader) { readers[watch, default: []].insert(reader) }
 
-    /// Removes a reader from a watch. True if no other reader is left, and the kernel's watch is to be
-    /// removed.
+    /// Removes a reader from a watch. Returns true if no other reader is left, so that the
+    /// kernel's watch must be removed.
     mutating func remove(_ watch: Int32, of reader: Reader) -> Bool {
         guard readers[watch]?.remove(reader) != nil, readers[watch]?.isEmpty == true else { return false }
         readers[watch] = nil

@@ -5,7 +5,7 @@ internal import Glibc
 /// (inotify(7)).
 struct Change {
     enum Kind {
-        /// Events were lost, so everything is to be listed again.
+        /// Events were lost, so every directory must be listed again.
         case overflow
         /// The kernel has removed the watch, because its directory or file is gone.
         case watchEnded

@@ -12,8 +12,9 @@ struct LinkedDirectories {
     /// Most links: each takes memory, and a directory may have any number of them.
     static let most = 4096
 
-    /// The depths of the links in each directory, by the link's path. By directory, so that one can be
-    /// forgotten without a look at all others: a tree of directories goes one by one.
+    /// The depths of the links in each directory, by the link's path. Grouped by
+    /// directory: a tree that is removed goes directory by directory, and none searches the links of all
+    /// others.
     private var depths: [FileName: [FileName: Int]] = [:]
     private var count = 0
     /// Links that are still to be looked at in this round; some may be gone by now.

@@ -89,7 +89,7 @@ struct OpenFiles {
         return Array(nameless.sorted { $0.unread < $1.unread }.prefix(max(0, nameless.count - mostFiles)))
     }
 
-    /// The reader stops: all files are to be closed.
+    /// Removes and returns all files, for closing them at the reader's stop.
     mutating func takeAll() -> [AppendFile] {
         defer { files = [] }
         return files

@@ -13,7 +13,7 @@ final class Owners {
     /// The state of a user's name.
     enum Name: Equatable {
         case known(String)
-        /// The caller is to look the name up now, and to call `found`.
+        /// The caller must look the name up now, and call `found`.
         case toLookUp
         /// The name is being looked up.
         case awaited

@@ -11,7 +11,7 @@ struct Pass {
     /// Checkpoints of drop files, of files that stay, and of files that are gone but may come back or be
     /// copied.
     private(set) var checkpoints: [FileID: Checkpoint] = [:]
-    /// Files whose checkpoints are to be deleted.
+    /// Files whose checkpoints the next commit deletes.
     private(set) var forgotten: Set<FileID> = []
     /// Drop files that were read to the end; each gets a done record and is removed after the commit.
     var done: [ClaimedFile] = []

@@ -15,13 +15,13 @@ final class ReadBuffer {
     /// arenas, of lines, records and batches (150 apps: 26 MB, of which 21 were in use).
     private static let mostUses = 256
 
-    /// What is to be done once nothing was read for a while.
+    /// The caller's next action once nothing was read for a while.
     enum Rest: Equatable {
         /// The buffer was used: ask again after a second.
         case askAgain
         /// The buffer was freed: ask again after half a minute, when what was read has been sent.
         case askLater
-        /// Freed memory is to be returned to the system (malloc_trim).
+        /// Return freed memory to the system (malloc_trim).
         case returnMemory
         case nothing
     }
@@ -42,9 +42,9 @@ final class ReadBuffer {
         return fresh
     }
 
-    /// Nothing is to be read now. True if the caller is to call `releaseIfUnused` later. The memory is not
-    /// freed at once: for lines that come one by one it would be mapped, zeroed and unmapped each time, 5 %
-    /// of their cost.
+    /// Notes that there is nothing to read. Returns true if the caller must call `releaseIfUnused` later. The
+    /// memory is not freed at once: for lines that come one by one it would be mapped, zeroed and unmapped
+    /// each time, 5 % of their cost.
     func rest() -> Bool {
         guard memory != nil, !isReleasePlanned else { return false }
         isUsed = false

@@ -53,7 +53,7 @@ struct SecondTries {
     /// Kinds of failed tasks; a path may have one task of each kind.
     enum Kind {
         case open, watch, list, look, read, check, sync
-        /// Everything is to be listed, because more tasks failed than are remembered.
+        /// List everything, because more tasks failed than are remembered.
         case everything
 
         /// The kinds that end when their path was reached.
@@ -99,7 +99,7 @@ struct SecondTries {
 
     /// Adds a task. If the list is full, one task that lists everything is added instead.
     ///
-    /// - Returns: the time at which the agenda is to call `popDue`, if that is earlier than planned; else
+    /// - Returns: the time at which the agenda must call `popDue`, if that is earlier than planned; else
     ///   nil.
     mutating func add(
         _ kind: Kind, _ path: FileName, _ obstacle: SpoolObstacle, at now: BootInstant, _ task: Errand

@@ -46,7 +46,7 @@ struct SpoolReaderLife {
         return true
     }
 
-    /// Ends the last phase if nothing is under way. Returns the callers to resume; nil if the reader is to
+    /// Ends the last phase if nothing is under way. Returns the callers to resume; nil if the reader must
     /// wait.
     mutating func end() -> [CheckedContinuation<Void, Never>]? {
         assert(phase == .stopping, "the reader stops without being told")
@@ -58,7 +58,7 @@ struct SpoolReaderLife {
 
     // MARK: What is under way
 
-    /// True if `pump` is to be posted to the loop.
+    /// Returns true if the caller must post `pump` to the loop.
     mutating func postPump() -> Bool {
         guard !isPumpPosted, phase == .running || phase == .stopping else { return false }
         isPumpPosted = true

@@ -24,14 +24,14 @@ final class SpoolRoot {
     var raw: Int32 { descriptor.raw }
 
     /// A directory in the root was removed, perhaps with the root itself. The kernel does not report the
-    /// removal of the root while its descriptor is open, so it is checked. True if a check is to be
-    /// scheduled.
+    /// removal of the root while its descriptor is open, so it is checked. Returns true if the
+    /// caller must schedule a check.
     func planChecks() -> Bool {
         defer { checksLeft = SpoolRoot.mostChecks }
         return checksLeft == 0
     }
 
-    /// Notes the result of a check. True if another check is to be scheduled.
+    /// Notes the result of a check. Returns true if the caller must schedule another one.
     func checked(isThere: Bool) -> Bool {
         checksLeft = isThere ? checksLeft - 1 : 0
         return checksLeft > 0

@@ -16,7 +16,7 @@ final class Tree {
     /// The one directory in the drop box that was reported, and whether the last listing of the drop box
     /// found it. Only one is reported, because any user can make thousands.
     private var nested: (path: FileName, wasSeen: Bool)?
-    /// The directories that are to be listed.
+    /// The directories that wait to be listed.
     var listing = Listing()
     /// Links that lead to directories, or may do so later.
     var linked = LinkedDirectories()
@@ -44,7 +44,7 @@ final class Tree {
 
     /// Removes a directory that is gone, and closes it; its path is free for another directory.
     ///
-    /// - Returns: its child directories, which the caller is to remove too.
+    /// - Returns: its child directories, which the caller must remove too.
     func remove(_ directory: SpoolDirectory) -> [SpoolDirectory] {
         assert(!directory.isGone, "a directory goes twice")
         directory.isGone = true
@@ -79,8 +79,8 @@ final class Tree {
 
     // MARK: Directories in the drop box
 
-    /// A directory was found in the drop box, which has none. True if it is to be reported, because no other
-    /// one is.
+    /// Notes a directory in the drop box, where none is allowed. Returns true if it must be reported, because
+    /// no other one is.
     func foundNested(_ path: FileName) -> Bool {
         guard nested == nil || nested?.path == path else { return false }
         nested = (path, true)
@@ -107,7 +107,7 @@ final class Tree {
     }
 }
 
-/// The directories that are to be listed, and those whose files wait for room.
+/// The directories that wait to be listed, and those whose files wait for room.
 struct Listing {
     /// Directories that wait to be listed or are being listed, in a queue for each app.
     private var waiting = FairQueue<SpoolDirectory>()

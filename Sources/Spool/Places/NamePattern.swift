@@ -40,11 +40,11 @@ struct NamePattern: Sendable {
         return quoted
     }
 
-    /// Whether all names fit that do not begin with a full stop.
+    /// Whether the pattern matches every name that does not begin with a full stop.
     var isAny: Bool { if tokens.count == 1, case .run = tokens[0] { true } else { false } }
 
-    /// Whether a name that begins with a full stop may fit: in shells it does only if the pattern begins with
-    /// one, too, and not with brackets around one.
+    /// Whether the pattern can match a name that begins with a full stop. As in shells, only a pattern that
+    /// begins with a literal full stop can; one in brackets does not count.
     private var allowsHidden: Bool { text.hasPrefix(".") || text.hasPrefix("\\.") }
 
     /// - Parameter hidden: whether `*`, `?` and brackets match the full stop of a hidden name too.

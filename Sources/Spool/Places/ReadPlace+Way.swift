@@ -19,7 +19,8 @@ extension ReadPlace {
         case mounts([String])
     }
 
-    /// Why it is not read; nil if it is read, if nothing exists there, or if only the file system could say.
+    /// Why the place is not read; nil if it is read, if nothing exists there, or if only the file system
+    /// could say.
     public var problem: String? {
         guard case .failure(let refusal as Refusal) = Result(catching: { _ = try opened(.links) }) else {
             return nil

@@ -83,7 +83,7 @@ public struct ReadPlace: Sendable, Hashable {
         return root == other.root || root == parent(other.root) || other.root == parent(root)
     }
 
-    /// Both as one place, below the root that lies above the other's.
+    /// Both places as one, below the root that lies above the other's.
     private func joined(with other: ReadPlace) -> ReadPlace {
         guard root.utf8.count <= other.root.utf8.count else { return other.joined(with: self) }
         let between = ReadPlace.names(in: other.root).dropFirst(ReadPlace.names(in: root).count).map(
@@ -117,7 +117,8 @@ public struct ReadPlace: Sendable, Hashable {
         .name(NamePattern(literal: String(decoding: name, as: UTF8.self)))
     }
 
-    /// Why it cannot be read where its root leads: some of its files are the agent's own, or another place's.
+    /// Why the place cannot be read where its root leads: some of its files are the agent's own, or another
+    /// place's.
     ///
     /// - Parameter places: all places, and what each is where its root leads.
     public func conflict(at real: ReadPlace, own: [String], places: [ReadPlace: ReadPlace]) -> String? {

@@ -34,7 +34,7 @@ final class BlockBuffer {
         return buffer.take(max(size, longest))
     }
 
-    /// Nothing is to be read now: the buffer is freed if that stays so.
+    /// Notes that there is nothing to read: the buffer is freed if that stays so.
     func becomeQuiet() {
         if buffer.rest() {
             schedule.plan(after: BlockBuffer.rest, .releaseBuffer)

@@ -37,7 +37,7 @@ final class Reports {
     /// Notes that a file holds zeros. True if that is new and must be logged.
     func foundZeros(in path: FileName) -> Bool { complaints.foundZeros(in: path) }
 
-    /// It was logged that a rewritten file is sent again.
+    /// Notes that the log has reported a rewritten file that is sent again.
     func repeatReported() { complaints.repeatReported(schedule.now) }
 
     /// The directory of the spool is gone, which the log says already.

@@ -9,9 +9,10 @@ internal import Synchronization
 /// queued.
 ///
 /// The actor runs on an event loop and does one bounded piece of work at a time (`pump`, `step`); with
-/// nothing to do it makes no system call. It has the order of work only: the I/O of each job is a type of its
-/// own (`Directories`, `AppendReader`, `DropFiles`, ...), and decisions are made by parts, which are values.
-/// A type is given those that it uses, and never one that uses it; what it wants of such a one is an errand.
+/// nothing to do it makes no system call. The actor only decides the order of work. The I/O of each job is a
+/// type of its own (`Directories`, `AppendReader`, `DropFiles`, ...), and parts, which are values, make the
+/// decisions. Dependencies go one way: a type never holds a type that uses it, and asks for that type's work
+/// by putting an errand on the agenda.
 ///
 /// Exactly-once hand-over: the lines of a file and the position up to which it was read go into the same
 /// commit, and a file is removed only after the commit that covers all of it.
@@ -314,7 +315,7 @@ public actor SpoolReader: LoopActor {
     private func list() -> Bool {
         lookAtNamesBefore()
         if lister.mayEndFirst {
-            // What is due may open a directory again, whose files are to be known first.
+            // A due errand may open a directory again, and its files must be known before a listing ends.
             guard !schedule.isAnyDue else {
                 schedule.wake()
                 return false

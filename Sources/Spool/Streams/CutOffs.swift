@@ -73,7 +73,7 @@ struct CutOffs {
         return givenUp
     }
 
-    /// The time at which `giveUpOld` is to be called; nil if that is planned already or nothing waits.
+    /// The time at which the caller must call `giveUpOld`; nil if that is planned already or nothing waits.
     mutating func plan(_ now: BootInstant) -> BootInstant? {
         guard planned == nil, let oldest = waiting.first else { return nil }
         let due = oldest.at + patience

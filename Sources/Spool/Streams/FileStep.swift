@@ -60,10 +60,10 @@ struct FileWaits: Equatable, Sendable {
 /// 5. Complete lines whose record may continue wait for silence only.
 /// 6. A shortage of memory or descriptors only postpones a step.
 enum FileStep: Equatable, Sendable {
-    /// Nothing is to be done, or the kernel will report the change that the file waits for.
+    /// Do nothing: the file needs nothing, or the kernel will report the change that the file waits for.
     case nothing
     case lookAgain(after: Duration)
-    /// The kernel is to be asked for writers; then the step is decided again.
+    /// Ask the kernel for writers; then the step is decided again.
     case askForWriters
     case readChanges
     /// The lines at the end count as a complete record.
@@ -106,7 +106,7 @@ enum FileStep: Equatable, Sendable {
         }
     }
 
-    /// How long the file must be unchanged before a step; nil if no step is to come.
+    /// How long the file must be unchanged before a step; nil if no step will follow.
     private static func quietTime(_ facts: FileFacts, _ waits: FileWaits) -> Duration? {
         if facts.isUnsealed {
             if facts.holdsText { return waits.text }

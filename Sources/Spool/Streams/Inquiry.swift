@@ -237,7 +237,7 @@ struct Inquiry {
     /// Reports the checksums that `next` asked for.
     mutating func saw(sums: [Int64: UInt32]) { self.sums = sums }
 
-    /// Reports whether the file that `next` named was read to its end. If not, it is to be read first.
+    /// Reports whether the file that `next` named was read to its end. If not, it must be read first.
     mutating func saw(_ carrier: AppendFile, isReadToItsEnd: Bool) {
         if isReadToItsEnd {
             readToTheEnd.insert(carrier)

@@ -60,7 +60,7 @@ enum SyslogFormat {
     ) -> Bool {
         let start = reader.p
         let text = reader.rest
-        // journalctl's `Sun 2026-11-29 10:00:00 CET` begins with three words that are a time, too.
+        // journalctl's `Sun 2026-11-29 10:00:00 CET` has four words. Its first three also read as a time.
         let isFull =
             text.count > 4 && text[3] == UInt8(ascii: " ") && text[4] &- 0x30 < 3
             && reader.next &- 0x30 >= 10 && text.dropping(8).first == UInt8(ascii: "-")

@@ -90,7 +90,7 @@ struct AppDirectory {
     let spool: String
     /// The user who writes as this app.
     let user: String
-    /// That user's number.
+    /// The user's number.
     fileprivate let userID: uid_t
     /// The agent's group, or this process's group if the package is not installed.
     private let groupID: gid_t

@@ -141,7 +141,7 @@ struct DiagnoseReport {
     /// All secrets of the configuration, in the order in which they are removed from the report: the longest
     /// first, because a secret can be part of another.
     private static func secrets(of settings: Settings?) -> [String] {
-        // Those in the configuration are the values that it masks when printed; then those in files.
+        // Secrets in the configuration are the values that it masks when printed. Secrets in files follow.
         var secrets = (settings?.effective ?? []).flatMap { $0.value?.secrets ?? [] }.map(\.revealed)
         for case .file(let path) in (settings?.destinations ?? []).flatMap(\.secrets).map(\.source) {
             let bytes = (try? WholeFile.bytes(of: path, atMost: 65_536)) ?? []

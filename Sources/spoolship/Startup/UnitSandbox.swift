@@ -9,7 +9,7 @@ internal import Glibc
 struct UnitSandbox: Equatable {
     /// Directories below which the agent can write.
     var writable: [String] { given.sorted { $0.key < $1.key }.flatMap(\.value) }
-    /// Those directories by the directive that names them. An empty value takes back only what the same
+    /// The given directories, by the directive that names them. An empty value takes back only what the same
     /// directive gave (systemd.exec(5)).
     private var given: [String: [String]] = [:]
     /// Directories that are empty or cannot be entered inside the service.

@@ -194,7 +194,7 @@ private func isHeaderName(_ name: String) -> Bool {
 }
 
 extension StructuredMetadata {
-    /// How it is written: `true`, `false` or a list of members.
+    /// The setting's written form: `true`, `false` or a list of members.
     static var settingType: ValueType<StructuredMetadata> {
         let wanted = "true, false or a list of members, such as [\"trace_id\"]"
         return ValueType("true, false or members") { node throws(Problem) in

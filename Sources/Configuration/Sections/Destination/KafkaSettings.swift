@@ -8,8 +8,8 @@ extension KafkaSettings: SettingsSection {
             "brokers", \.brokers,
             .list(
                 of: .checked("broker", mustBe: "a broker, such as \"kafka-1.example.com:9092\"") { text in
-                    // A broker is a host and a port. A comma would be two brokers in one value, the other
-                    // characters are of URLs.
+                    // A broker is a host and a port. A comma would separate two brokers in one value; the
+                    // other characters belong to URLs.
                     !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
                 }, count: 0...64, unique: true),
             "Brokers to begin with; they announce the others.",

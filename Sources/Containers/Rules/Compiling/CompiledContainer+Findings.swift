@@ -4,14 +4,14 @@ internal import Model
 public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
     /// Whether the document does not do what it says; otherwise it is advice.
     public let isMistake: Bool
-    /// Place in the document: `tags[2].salt`.
+    /// Path in the document: `tags[2].salt`.
     public let path: String
     /// What is wrong and what to do.
     public let message: String
     /// Whether a key for digests is missing.
     public var needsKey = false
 
-    /// Place and message, in one line.
+    /// Path and message, in one line.
     public var description: String { path.isEmpty ? message : "\(path): \(message)" }
 }
 
@@ -139,7 +139,7 @@ extension CompiledContainer {
         }
     }
 
-    /// The tag after a place that hides one of these members.
+    /// The tag after an index that hides one of these members.
     private func taker(of members: [[[UInt8]]], behind place: Int) -> String? {
         tags.dropFirst(place + 1).first { tag in
             guard case .hide(let paths, let hiding) = tag.action, hiding.scrubber == nil else { return false }

@@ -37,7 +37,7 @@ struct ContainerCompiler {
     /// Number of regular expressions, for the limit.
     private var expressions = 0
 
-    /// A condition, with numbers in place of names.
+    /// A condition, with numbers instead of names.
     struct ConditionDraft {
         /// The condition.
         let condition: Condition

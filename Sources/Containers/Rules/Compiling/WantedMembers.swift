@@ -86,7 +86,7 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         text.deallocate()
     }
 
-    /// Number of places that `find` writes.
+    /// Number of ranges that `find` writes.
     var count: Int { nodes.count }
 
     /// The node of a path; nil if it is not wanted.

@@ -130,7 +130,7 @@ extension Evaluation {
         return own(value.pointee.foldedStart, value.pointee.foldedCount)
     }
 
-    /// Stores a text; returns its place.
+    /// Stores a text; returns its range.
     private func storeText(_ text: [UInt8]) -> (start: Int, count: Int) {
         let start = texts.count
         text.withUnsafeBytes { texts.append($0) }

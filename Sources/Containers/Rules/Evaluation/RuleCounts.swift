@@ -20,7 +20,7 @@ public enum RuleProblem: String, Sendable, CaseIterable {
     /// A tag called a function of the event's app, and no client listened for it, or all that did were too
     /// slow.
     case unheardCall = "app_not_listening"
-    /// An event was to be hashed without a key; a constant text took the place of its values.
+    /// A hash tag had no key, so a constant text replaced the values.
     case missingKey = "hash_key_missing"
     /// A tag would have set an event's name to something that cannot be a name.
     case badName = "not_a_name"

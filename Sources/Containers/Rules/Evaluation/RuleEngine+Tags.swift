@@ -111,12 +111,12 @@ enum Sampling {
     /// Whether a key belongs to a share (0 to 1).
     static func keeps(_ key: [UInt8], rate: Double) -> Bool { share(key) < rate }
 
-    /// A machine's place in a container's rollouts, from 0 to below 100: those below 10 are the first tenth.
+    /// A machine's share in a container's rollouts, from 0 to below 100: those below 10 are the first tenth.
     static func share(of container: String, on host: String) -> Double {
         share("\(container)\n\(host)".bytes) * 100
     }
 
-    /// The place of a key, from 0 to below 1.
+    /// The share of a key, from 0 to below 1.
     private static func share(_ key: [UInt8]) -> Double { Double(hash(key) >> 11) * 0x1p-53 }
 
     /// A hash in which each bit of the key counts: FNV-1a (64 bits), then `fmix64` of Appleby's MurmurHash3.

@@ -34,7 +34,7 @@ public struct TagExplanation: Sendable, Equatable {
     package internal(set) var fires: Bool
     /// Whether the tag would have fired, but the event was discarded before.
     public internal(set) var isCutOff = false
-    /// Its rules, then its blocking rules.
+    /// The tag's rules, then its blocking rules.
     package let rules: [RuleExplanation]
 }
 

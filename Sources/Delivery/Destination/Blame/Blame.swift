@@ -31,11 +31,11 @@ struct Blame: Sendable {
     /// What the destination answered to a batch.
     struct Evidence {
         enum Kind {
-            /// It refuses the batch because of its events (400, 422).
+            /// The destination refuses the batch because of its events (400, 422).
             case refused
             /// The body is too large (413).
             case tooLarge
-            /// It refuses events by name; the batch is not cut.
+            /// The destination refuses events by name; the batch is not cut.
             case named
             /// The request has failed, or was refused for another reason than its events.
             case failed
@@ -109,12 +109,12 @@ struct Blame: Sendable {
         return acknowledged.note(bytes: batch.header.bytes, began: batch.attemptedAt, at: now)
     }
 
-    /// Refused events of an answer were given up.
+    /// Counts refused events that were given up, of an answer.
     mutating func noteGivenUp(_ events: Int, of answer: Int, app: String?) {
         rejections.note(rejected: true, events: events, of: answer, by: app)
     }
 
-    /// Refused events were kept.
+    /// Counts refused events whose batch was kept.
     mutating func noteKept(_ events: Int, app: String?) {
         rejections.noteKept(events)
         if let app {

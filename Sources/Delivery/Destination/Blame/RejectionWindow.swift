@@ -81,6 +81,6 @@ struct RejectionWindow: Sendable {
         app != nil && toleratesAlone && rejectedOf[app] ?? 0 >= RejectionWindow.ownMatter
     }
 
-    /// Rejected events were kept.
+    /// Counts rejected events whose batch was kept instead of given up.
     mutating func noteKept(_ events: Int) { inARow += events }
 }

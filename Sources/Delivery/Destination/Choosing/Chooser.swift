@@ -135,7 +135,7 @@ struct Chooser: Sendable {
 
     // MARK: Limits
 
-    /// Whether waiting events of a lane are to be sent now; see `Backlog.isDue`.
+    /// Whether waiting events of a lane are due; see `Backlog.isDue`.
     func isDue(_ priority: Priority) -> Bool { backlog.isDue(priority, gate, pushing) }
 
     /// Whether a request of a lane may begin; see `Backlog.hasPlace`.

@@ -17,7 +17,7 @@ struct Doubt: Sendable, Equatable {
     let began: BootInstant
     /// Whether the log says that the destination is held.
     private(set) var isAnnounced = false
-    /// Whether the last requested new event was to be of an app without rejected events.
+    /// Whether the last new event was requested of an app without rejected events.
     private(set) var looksElsewhere = false
     /// Whether events of other apps may wait that were not searched for yet.
     private var mayFindOthers = true
@@ -73,7 +73,7 @@ struct Doubt: Sendable, Equatable {
     /// New events arrived.
     mutating func noteNew() { (hasNewer, mayFindOthers) = (true, true) }
 
-    /// The lane in which the next new event is to be of another app; nil if it may be of any.
+    /// The lane whose next new event must be of another app; nil if any app will do.
     ///
     /// Every other new event is of another app, and the lanes alternate. Searching what waits costs the queue
     /// milliseconds; so until the destination counts as held, it is done once for the new events.

@@ -7,7 +7,7 @@ internal import EventLoops
 /// destination is tried again after 10 s, 30 s, and then every minute. It counts as held only after five
 /// minutes without any acknowledgement.
 struct Patience: Sendable, Equatable {
-    /// How recent the last acknowledgement must be for a refusal to be taken as one that passes.
+    /// Longest time since the last acknowledgement with which a refusal is still taken as temporary.
     static let trusted = Duration.seconds(600)
     /// How long nothing may be acknowledged before the destination counts as held.
     private static let longest = Duration.seconds(300)

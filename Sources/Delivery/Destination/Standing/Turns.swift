@@ -38,10 +38,10 @@ struct Turns: Sendable {
     /// A batch begins, and the other kind is next.
     mutating func begun(isPiece: Bool) { prefersPieces = !isPiece }
 
-    /// A new event was to be tried and there was none: another new one goes before any piece.
+    /// Notes that no new event was left to try, so that the next new one goes before any piece.
     mutating func giveTurnBack() { prefersPieces = false }
 
-    /// Whether the queue is to be searched now.
+    /// Whether it is time to search the queue.
     func looks(at now: BootInstant) -> Bool { lookAt.map { $0 <= now } ?? false }
 
     /// Plans a search, unless an earlier one is planned.

@@ -98,7 +98,7 @@ struct Backlog: Sendable {
         return priority == .critical && taken == options.parallelBatches && places.critical == 0
     }
 
-    /// Whether waiting events of a lane are to be sent now: a command wants them, their wait is over, or they
+    /// Whether waiting events of a lane are due: a command wants them, their wait is over, or they
     /// fill a batch. Events that the queue is forming into batches already are not counted.
     func isDue(_ priority: Priority, _ gate: Gate, _ pushing: Pushing) -> Bool {
         let events = available(priority)

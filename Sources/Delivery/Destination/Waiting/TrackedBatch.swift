@@ -52,7 +52,7 @@ struct TrackedBatch: Sendable {
 
     /// Why a batch is set aside.
     enum Aside: Sendable {
-        /// It fails while others succeed. Tried now and then, and halved if it fails again.
+        /// The batch fails while others succeed. It is tried now and then, and halved if it fails again.
         case fails
         /// Too many events of its app were rejected for this one to be given up.
         case rejected

@@ -147,7 +147,8 @@ struct EventScan: ~Copyable {
         }
     }
 
-    /// Whether a value is a time. What the last member of its name says is known already.
+    /// Whether a value is a time. Of several members with one name the last was read already: its time is
+    /// `known`.
     private func isTime(_ value: JSONBytes, _ last: JSONBytes?, _ known: Timestamp?) -> Bool {
         if value.start == last?.start { return known != nil }
         var times = TimestampReader()
@@ -240,7 +241,7 @@ extension BodyBuffer {
 }
 
 extension UInt8 {
-    /// Whether it is a hexadecimal digit in either case.
+    /// Whether the byte is a hexadecimal digit in either case.
     fileprivate var isHexadecimalDigit: Bool {
         let letter = (self | 0x20) &- UInt8(ascii: "a")
         return self &- UInt8(ascii: "0") < 10 || letter < 6

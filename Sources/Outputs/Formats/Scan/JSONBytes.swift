@@ -55,12 +55,12 @@ struct TextBytes {
     }
 }
 
-/// A JSON value as it is written, in memory that somebody else keeps. The text was validated when its event
+/// A JSON value as it is written, in memory that the caller keeps. The text was validated when its event
 /// was accepted.
 struct JSONBytes {
     let start: UnsafePointer<UInt8>
     let count: Int
-    /// Whether it is a string with escapes; false for other kinds, whatever is inside them.
+    /// Whether the value is a string with escapes; false for other kinds, whatever is inside them.
     let isEscaped: Bool
 
     @inline(__always)

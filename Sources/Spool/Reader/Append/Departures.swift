@@ -154,8 +154,8 @@ final class Departures {
         return try claims.claim(file.name, status, in: file.directory, raw)
     }
 
-    /// The files that were claimed since the last call. For each, `beginGrace` or `cannotPersist` is to be
-    /// called once their commits are durable or cannot become so.
+    /// The files that were claimed since the last call. For each, the caller must call `beginGrace` or
+    /// `cannotPersist` once their commits are durable or cannot become so.
     func takeClaimed() -> [FileID] {
         defer { claimed = [] }
         return claimed

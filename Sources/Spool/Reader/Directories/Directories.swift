@@ -176,8 +176,8 @@ final class Directories {
         return true
     }
 
-    /// Takes the names of earlier runs' claims in directories that were opened since the last call. The caller must
-    /// look at them before other names (`DropTable.takeNamesBefore`).
+    /// Takes the names of earlier runs' claims in directories that were opened since the last call. The
+    /// caller must look at them before other names (`DropTable.takeNamesBefore`).
     func takeNamesBefore() -> [(directory: SpoolDirectory, name: FileName)] {
         defer { namesBefore = [] }
         return namesBefore

@@ -166,7 +166,7 @@ final class Lister {
         }
     }
 
-    /// Under which path it is reported that a holder has too many files.
+    /// The path under which a holder's excess of files is reported.
     static func crowdOfLines(of holder: Holder) -> FileName {
         FileName("\(FileName(holder.top).text)/*.jsonl\(holder.owner.map { ", uid \($0)" } ?? "")")
     }

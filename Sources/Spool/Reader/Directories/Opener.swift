@@ -210,7 +210,7 @@ final class Opener {
     /// files that were read to the end are closed, but no file whose lines wait too.
     func hold(_ file: AppendFile) {
         guard file.descriptor == nil, file.hasName, openFiles.mayOpenMore else { return }
-        // An error is reported when the file is to be read.
+        // An error will be reported when the file is read.
         _ = try? open(file)
     }
 

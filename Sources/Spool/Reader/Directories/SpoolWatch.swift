@@ -26,7 +26,7 @@ final class SpoolWatch {
     private var isWithoutLeases = false
     /// Directories that are polled.
     private(set) var polled: [SpoolDirectory] = []
-    /// Why they are polled, for people; nil if none is.
+    /// Why directories are polled, for people; nil if none is.
     private(set) var pollReason: String?
     /// Renames of which only the first half was seen.
     var kernel = KernelWatch()
@@ -246,7 +246,7 @@ final class SpoolWatch {
         polled.removeAll { $0 === directory }
     }
 
-    /// The directories that are to be polled now; plans the next time.
+    /// The directories whose poll is due; plans the next poll.
     func takePolled() -> [SpoolDirectory] {
         polled.removeAll { $0.isGone }
         if !polled.isEmpty {
@@ -334,7 +334,7 @@ final class SpoolWatch {
         attention = .resting(until: end)
     }
 
-    /// Whether a rest has ended by time: changes were left to gather until now.
+    /// Whether a pause has ended by time: changes were left to gather until now.
     var isRested: Bool {
         if case .resting(let end) = attention {
             schedule.now >= end
@@ -343,7 +343,7 @@ final class SpoolWatch {
         }
     }
 
-    /// Ends a rest that is over by time.
+    /// Ends a pause whose time is over.
     func endRestIfOver() {
         if isRested {
             endRest()
@@ -352,7 +352,7 @@ final class SpoolWatch {
         }
     }
 
-    /// Ends a rest: changes wake the loop again. If that fails, another rest of `linger` follows.
+    /// Ends a pause: changes wake the loop again. If that fails, another pause of `linger` follows.
     private func endRest() {
         guard let member = member else { return }
         guard (try? member.listen()) != nil else { return rest(until: schedule.now + context.options.linger) }

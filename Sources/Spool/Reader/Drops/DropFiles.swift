@@ -343,7 +343,7 @@ final class DropFiles {
         case EEXIST where error.call == "renameat2":
             reports.complain(directory.path(of: name), status?.owner, Reports.nameTaken)
             schedule.tryAgain(at: name, in: directory, error)
-        // One call says that the file is gone.
+        // One ENOENT is proof enough that the file is gone.
         case ENOENT: admission.notOpened(directory, name, error)
         case _ where status == nil: admission.notOpened(directory, name, error)
         default: admission.notRead(directory, name, error, status)

@@ -168,7 +168,7 @@ final class DropRemoval {
                 drops.unsynced.putBack(records, of: directory)
                 return schedule.tryAgain(.sync, FileName(""), error, .syncRemovals)
             } catch {
-                // The directory was removed just now; nothing is to be synced.
+                // The directory was removed just now, so there is nothing to sync.
             }
         }
         // If the directory is gone, its files are gone too.
