@@ -75,6 +75,52 @@ struct HeldInDoubtTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
+    /// A destination that has set hundreds of events aside, refuses all of one app for ten seconds in which the
+    /// last events come, and counts as held for those.
+    private func quiet() -> World {
+        var world = World(options { $0.batchMostEvents = 1 })
+        world.store.apps = 5
+        var refusesApp = false
+        world.answer = { _, sent in
+            let bad = sent.events.filter { $0 / 5 % 4 == 0 || refusesApp && $0 % 5 == 1 }
+            return (.milliseconds(1), ScriptedReceiver(manner: .wholly, bad: Set(bad)).answer(sent))
+        }
+        for _ in 0..<300 {
+            world.accept(5)
+            world.run(.seconds(1))
+        }
+        refusesApp = true
+        for _ in 0..<10 {
+            world.accept(5)
+            world.run(.seconds(1))
+        }
+        // Bad by their content: nothing of another app is accepted behind them.
+        while world.store.accepted % 20 != 19 { world.accept(1) }
+        world.accept(5)
+        world.run(.seconds(100))
+        #expect(world.saysHeld && world.store.batches.count > 200)
+        let requests = world.sent.count
+        world.run(.seconds(200))
+        #expect(world.sent.count - requests <= 50, "a held destination gets few requests")
+        refusesApp = false
+        return world
+    }
+
+    /// Good events that wait.
+    private func good(_ world: World) -> Int {
+        world.store.batches.values.count { $0.events.contains { $0.number / 5 % 4 != 0 } }
+    }
+
+    @Test("what an app's repaired schema accepts goes soon, however many set-aside events are before it")
+    func repairedInTheQuiet() {
+        var world = quiet()
+        #expect(good(world) >= 5)
+        // Each of five apps has its turn within a minute, and its newest event may be bad by its content.
+        world.run(.seconds(120))
+        #expect(good(world) == 0)
+        #expect(world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
     @Test(
         "events set aside mean nothing after a change of settings: if all is rejected, the destination is held",
         arguments: ScriptedReceiver.Manner.allCases)

@@ -108,4 +108,23 @@ struct KeptTests {
         for _ in 0..<40 { deep = deep.piece(200) }
         #expect(second < deep && !deep.isWhole)
     }
+
+    @Test("of refused batches the one that was refused the fewest times is next, of those the newest")
+    func refusedTurns() {
+        var kept = Kept()
+        for seed in 1...60 {
+            var batch = TrackedBatch.made(seed: UInt64(seed))
+            batch.aside = .rejected
+            kept.keep(batch)
+        }
+        let newest = kept.first(by: { Kept.Card.isOlder($1, $0) })
+        var tried: [BatchID] = []
+        for _ in 0..<120 {
+            guard let next = kept.nextInTurn(isSetAside: true, by: Kept.Card.isLessRefused) else { break }
+            tried.append(next.id)
+            kept.update(next.id) { $0.history.refusals += 1 }
+        }
+        #expect(tried.first == newest?.id && Set(tried.prefix(60)).count == 60)
+        #expect(tried.prefix(60) == tried.suffix(60))
+    }
 }

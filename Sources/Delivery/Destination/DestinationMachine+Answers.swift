@@ -404,6 +404,7 @@ extension DestinationMachine {
         let now = answer.now
         var batch = refused
         batch.app = answer.app
+        batch.history.refusals += 1
         switch judge(kind, batch, answer, failure) {
         case .halve:
             answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)
@@ -588,7 +589,8 @@ extension DestinationMachine {
         guard let doubt = hold?.doubt else { return }
         let isOver = doubt.hasWaited(options.order, hasRoom: kept.hasRoomForRejected, at: now.boot)
         let isPatient = !isOver && hasUntried(since: doubt.began)
-        let wait = isPatient ? .zero : min(probeWait(), Doubt.step)
+        let step = doubt.step(hasRefused: doubt.isAnnounced && kept.counts.refused > 0)
+        let wait = isPatient ? .zero : min(probeWait(), step)
         if isPatient || answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot {
             standing.setHoldProbe(to: now.boot + wait)
         }

@@ -116,6 +116,7 @@ extension DestinationMachine {
             pushing.begun(batchID)
             if isProbe {
                 pushing.usedProbe()
+                standing.updateDoubt { $0.noteAttempt(isRefused: batch.aside == .rejected) }
             }
             emit(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
@@ -149,6 +150,7 @@ extension DestinationMachine {
         }
         if isProbe {
             pushing.usedProbe()
+            standing.updateDoubt { $0.noteAttempt(isRefused: false) }
         }
         // With an order, a probe that passes the first of its lane takes a single event, so that as little
         // as possible arrives out of order. In a long doubt a single event is the most likely to pass.

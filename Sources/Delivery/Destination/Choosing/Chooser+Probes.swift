@@ -10,6 +10,7 @@ extension Chooser {
     /// end it.
     func probe() -> Start? {
         guard attempts.begun < options.parallelBatches, attempts.counts.probes == 0 else { return nil }
+        if let start = refused() { return start }
         if let doubt = standing.hold?.doubt, let start = untried.next(in: doubt) { return start }
         if let start = unasked() { return start }
         if options.order == .promised, let first = untried.firstInOrder() { return first }
@@ -25,6 +26,20 @@ extension Chooser {
             return .next(fresh, takesFree: backlog.freeToTake(fresh) > 0, isProbe: true)
         }
         return known(takesAside: takesAside).map { .again($0.id, isProbe: true) }
+    }
+
+    /// The set-aside batch whose turn it is while the destination counts as held because of refused events:
+    /// every other attempt is one, if there are any.
+    ///
+    /// All else may be accepted no sooner, and there may be hundreds of it: an app whose schema was repaired
+    /// at a quiet time waited for hours behind what no time makes acceptable.
+    private func refused() -> Start? {
+        guard options.order != .promised, standing.hold?.doubt?.prefersRefused == true,
+            kept.counts.refused > 0
+        else { return nil }
+        let next = kept.nextInTurn(
+            isSetAside: true, where: { $0.aside == .rejected }, by: Kept.Card.isLessRefused)
+        return next.map { .again($0.id, isProbe: true) }
     }
 
     /// The kept batch that is the next probe. Apps take turns, since the last one may be at fault itself.

@@ -30,6 +30,13 @@ struct Doubt: Sendable, Equatable {
     /// Whether events arrived since the newest one was tried.
     private var hasNewer = true
 
+    /// Whether the last attempt was one with a set-aside batch.
+    private var wasRefused = false
+
+    /// Whether a set-aside batch is next, if there is one: every other time once the destination counts as
+    /// held.
+    var prefersRefused: Bool { isAnnounced && !wasRefused }
+
     /// A doubt that begins now; it is announced from the start if the destination was held before.
     init(began: BootInstant, isAnnounced: Bool) { (self.began, self.isAnnounced) = (began, isAnnounced) }
 
@@ -43,6 +50,13 @@ struct Doubt: Sendable, Equatable {
 
     /// The log has said that the destination is held.
     mutating func announce() { isAnnounced = true }
+
+    /// An attempt begins.
+    mutating func noteAttempt(isRefused: Bool) { wasRefused = isRefused }
+
+    /// Longest wait before the next attempt. Set-aside batches have turns of their own between the others,
+    /// which they must not delay.
+    func step(hasRefused: Bool) -> Duration { hasRefused ? Doubt.step / 2 : Doubt.step }
 
     /// Which new events are tried next.
     struct NewProbe: Sendable, Equatable {

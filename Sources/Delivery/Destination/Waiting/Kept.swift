@@ -17,6 +17,7 @@ struct Kept: Sendable {
         let notBefore: BootInstant
         let attemptedAt: BootInstant?
         let rejectedAt: BootInstant?
+        let refusals: Int
         let aside: TrackedBatch.Aside?
         let waitsForRetry: Bool
         let waitsForDestination: Bool
@@ -34,6 +35,7 @@ struct Kept: Sendable {
             notBefore = batch.notBefore
             attemptedAt = batch.attemptedAt
             rejectedAt = batch.rejectedAt
+            refusals = batch.history.refusals
             aside = batch.aside
             waitsForRetry = batch.waitsForRetry
             waitsForDestination = batch.waitsForDestination
@@ -65,12 +67,25 @@ struct Kept: Sendable {
             return left.id < right.id
         }
 
-        /// Whether the left batch is tried first when apps take turns; of one app the batch that rested
-        /// longest.
+        /// Whether the left batch was refused fewer times; of equals, the newer one.
         ///
-        /// - Parameter last: number of the app that was tried last; the turns go on behind it.
-        static func isNext(_ left: Card, _ right: Card, after last: Int) -> Bool {
-            guard left.app != right.app else { return isRested(left, right) }
+        /// What was refused often while others were accepted will be refused again. When a schema is
+        /// repaired, the events that it refused are the newest of the refused ones. (By the last refusal they
+        /// would not be: after a restart all others are refused once more.)
+        static func isLessRefused(_ left: Card, _ right: Card) -> Bool {
+            if left.refusals != right.refusals { return left.refusals < right.refusals }
+            return isOlder(right, left)
+        }
+
+        /// Whether the left batch is tried first when apps take turns.
+        ///
+        /// - Parameters:
+        ///   - last: number of the app that was tried last; the turns go on behind it.
+        ///   - comesBefore: the order of the batches of one app.
+        static func isNext(
+            _ left: Card, _ right: Card, after last: Int, by comesBefore: (Card, Card) -> Bool
+        ) -> Bool {
+            guard left.app != right.app else { return comesBefore(left, right) }
             let one = left.app ?? -1
             let other = right.app ?? -1
             return (one <= last ? 1 : 0, one) < (other <= last ? 1 : 0, other)
@@ -250,11 +265,16 @@ struct Kept: Sendable {
     }
 
     /// The batch whose app is next, of those that are set aside or of the others.
-    func nextInTurn(isSetAside: Bool, where isMeant: (Card) -> Bool = { _ in true }) -> Card? {
+    ///
+    /// - Parameter comesBefore: the order of one app's batches.
+    func nextInTurn(
+        isSetAside: Bool, where isMeant: (Card) -> Bool = { _ in true },
+        by comesBefore: (Card, Card) -> Bool = Card.isRested
+    ) -> Card? {
         let app = isSetAside ? lastTried?.appAside : lastTried?.app
         let last = app.flatMap { number(of: $0) } ?? -1
         return first {
-            Card.isNext($0, $1, after: last)
+            Card.isNext($0, $1, after: last, by: comesBefore)
         } where: {
             $0.isSetAside == isSetAside && isMeant($0)
         }

@@ -46,6 +46,8 @@ struct TrackedBatch: Sendable {
         var holds = 0
         /// Number of times a verdict on the event was postponed because other answers were outstanding.
         var postponements = 0
+        /// Number of answers in which the destination refused the batch's events.
+        var refusals = 0
         /// Whether an earlier run may have sent the batch, as far as the queue knows.
         var isOfEarlierRun = false
     }
