@@ -86,4 +86,30 @@ struct RuleTests {
                 == "rule.\"no debug lines\".when: there is no level \"inof\"; levels are trace, debug, info, warn, error, fatal"
         )
     }
+
+    @Test("a condition on what rules hide in the data layer is a mistake, in a rule's words")
+    func hiddenMember() throws {
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/spoolship.toml"
+        try writeFile(
+            path,
+            """
+            [[destination]]
+            name = "main"
+            type = "stdout"
+            [[rule]]
+            name = "d"
+            when = "data_layer.email != 'x'"
+            discard = true
+            [[rule]]
+            redact = ["properties.email"]
+            """)
+        let error = #expect(throws: ConfigurationError.self) { try Settings.loadWithRules(path: path) }
+        let problem = try #require(error?.problems.first)
+        #expect(problem.position?.line == 6)
+        #expect(
+            problem.message
+                == "rule.d.when: \"d\" reads from the data layer what rules hide there, so its value is unknown: "
+                + "name the event's own member, such as properties.x")
+    }
 }

@@ -451,19 +451,6 @@ struct StartupCheckTests {
         try expect(container(file), says: "rules of \"t\" read from the data layer what tags hide")
     }
 
-    @Test("a rule of the file whose condition reads from the data layer what a rule hides there is a mistake")
-    func ruleOnHiddenMember() throws {
-        try expect(
-            """
-            [[rule]]
-            name = "d"
-            when = "data_layer.email != 'x'"
-            discard = true
-            [[rule]]
-            redact = ["properties.email"]
-            """, says: "\"d\" reads from the data layer what rules hide there, so its value is unknown")
-    }
-
     @Test(
         "text of an app whose container hides by paths is a warning: lines that look like JSON are withheld"
     )
