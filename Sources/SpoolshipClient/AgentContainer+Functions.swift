@@ -22,7 +22,8 @@ extension AgentContainer {
         functions.setMacro(handler, name)
     }
 
-    /// Registers the function of `function` tags with `"by": "app"`; nil ends that.
+    /// Registers the function of `function` tags with `"by": "app"`; nil ends that. `listeningProblem` says why
+    /// no calls come.
     ///
     /// The handler is called once an event or a push of this app is in the agent's queue and the tag fires,
     /// on a thread of the library, one call at a time, each at most once. Calls while this process does not
@@ -43,10 +44,41 @@ extension AgentContainer {
     /// Whether the agent gives this process calls of tags now.
     public var isListening: Bool { functions.isListening }
 
-    /// Ends the calls of tags and macros, also for copies of this container. A call that has begun may still
-    /// end after it. Calls that the agent gives before it sees the connection end, about a second later, are
-    /// lost without being counted.
+    /// Why the agent gives no calls of tags, as far as it was tried: it does not run, this user may not use
+    /// its socket, the container is unknown, or too many listen. Nil while it gives calls.
+    public var listeningProblem: AnalyticsError? { functions.problem }
+
+    /// Calls a function when the agent gives calls, with nil, and when it does not, with the reason: each
+    /// time that this changes, on a thread of the library. It is tried again after a tenth of a second, then
+    /// after twice as long each time, 30 seconds at most.
+    public func observeListening(_ observer: (@Sendable (AnalyticsError?) -> Void)?) {
+        functions.setObserver(observer)
+    }
+
+    /// Calls that came for a function that was removed meanwhile: nobody did what their tags asked for.
+    public var unhandledCalls: Int { functions.unhandled }
+
+    /// Ends the calls of tags and macros, also for copies of this container. Calls that the agent has sent by
+    /// then are counted in `unhandledCalls` a moment later; it counts those that it could not send.
     public func close() { functions.removeAll() }
+}
+
+/// How long to wait before the agent is asked again: longer each time, so that a machine without an agent is
+/// left in peace. A value of its own, without a clock.
+struct ReconnectWait {
+    /// The next wait.
+    private var next: Int32 = 100
+    /// The longest wait.
+    private static let most: Int32 = 30_000
+
+    /// The next wait in milliseconds.
+    mutating func take() -> Int32 {
+        defer { next = min(next * 2, ReconnectWait.most) }
+        return next
+    }
+
+    /// The agent has answered: the next wait is short.
+    mutating func reset() { self = ReconnectWait() }
 }
 
 /// The functions of an app for one container, and the thread that waits for calls of tags.
@@ -60,16 +92,30 @@ final class ContainerFunctions: @unchecked Sendable {
     private var tags: [String: FunctionCallTagHandler] = [:]
     /// Counts changes of the names in `tags`: a connection for other names is made anew.
     private var changes = 0
-    /// Whether the thread runs.
-    private var hasThread = false
+    /// Wakes the thread; nil while none runs.
+    private var thread: WakePipe?
     /// The number of changes for which the agent has confirmed the connection; nil without one.
     private var confirmed: Int?
+    /// Why there is no connection; nil before the first attempt.
+    private var reason: AnalyticsError?
+    /// Who is told of it.
+    private var observer: (@Sendable (AnalyticsError?) -> Void)?
+    /// What the observer was told last.
+    private var told: AnalyticsError??
+    /// Number of calls for functions that were gone.
+    private var callsUnhandled = 0
 
     /// Most bytes of a call. The agent gives at most 64 KiB.
     private static let largestCall = 256 << 10
 
+    deinit { thread?.wake() }
+
     /// Whether calls of tags arrive.
     var isListening: Bool { monitor.sync { confirmed == changes } }
+    /// Why they do not, as far as is known.
+    var problem: AnalyticsError? { monitor.sync { reason } }
+    /// Number of calls for functions that were gone.
+    var unhandled: Int { monitor.sync { callsUnhandled } }
     /// Names of the functions of macros.
     var macroNames: [String] { monitor.sync { Array(macros.keys) } }
 
@@ -86,51 +132,67 @@ final class ContainerFunctions: @unchecked Sendable {
         monitor.sync {
             if (tags[name] == nil) != (handler == nil) {
                 changes += 1
+                thread?.wake()
             }
             tags[name] = handler
         }
     }
 
-    /// Removes all functions; the thread ends within a second.
+    /// Sets or removes who is told whether calls arrive.
+    func setObserver(_ observer: (@Sendable (AnalyticsError?) -> Void)?) {
+        monitor.sync { self.observer = observer }
+    }
+
+    /// Removes all functions; the thread ends.
     func removeAll() {
         monitor.sync {
             macros = [:]
             tags = [:]
             changes += 1
             confirmed = nil
+            thread?.wake()
         }
     }
 
     /// Starts the thread unless it runs.
     func listen(for app: String, to container: String, at socket: AgentSocket) {
-        let mustStart = monitor.sync {
+        let wake = monitor.sync { () -> WakePipe? in
             // Without functions no thread starts, so none may be noted as running.
-            guard !hasThread, !tags.isEmpty else { return false }
-            hasThread = true
-            return true
+            guard thread == nil, !tags.isEmpty else { return nil }
+            thread = WakePipe()
+            return thread
         }
-        guard mustStart, !startThread({ [weak self] in Self.run(app, container, socket) { self } }) else {
-            return
-        }
-        monitor.sync { hasThread = false }
+        guard let wake, !startThread({ [weak self] in Self.run(app, container, socket, wake) { self } })
+        else { return }
+        monitor.sync { thread = nil }
     }
 
     /// The thread: connects, and reads calls, until there are no functions of tags or the object is gone.
     private static func run(
-        _ app: String, _ container: String, _ socket: AgentSocket, _ functions: () -> ContainerFunctions?
+        _ app: String, _ container: String, _ socket: AgentSocket, _ wake: WakePipe,
+        _ functions: () -> ContainerFunctions?
     ) {
+        var pause = ReconnectWait()
         while let (names, change) = functions()?.wanted() {
             let list = names.map(EventLine.quoted).joined(separator: ",")
             let body =
                 "{\"app\":\(EventLine.quoted(app)),\"container\":\(EventLine.quoted(container)),"
                 + "\"functions\":[\(list)]}"
-            // Any end of the connection: the agent restarts, or does not run. The next attempt says more.
-            try? socket.stream(
-                "POST", "/v1/function-calls", body: body, largestLine: largestCall,
-                whileTrue: { functions()?.isCurrent(change) == true }
-            ) { functions()?.take($0, change) }
-            guard functions()?.disconnected(change) == true else { continue }
-            sleepSecond()
+            var reason = AnalyticsError(.agentUnavailable, "the agent has ended the connection")
+            do throws(AgentSocket.Failure) {
+                try socket.stream(
+                    "POST", "/v1/function-calls", body: body, largestLine: largestCall, wake: wake,
+                    whileTrue: { functions()?.isCurrent(change) == true }
+                ) {
+                    if functions()?.take($0, change) == true {
+                        pause.reset()
+                    }
+                }
+            } catch {
+                reason = AnalyticsError(listening: error)
+            }
+            guard functions()?.disconnected(change, reason) == true else { continue }
+            wake.wait(milliseconds: pause.take())
         }
     }
 
@@ -139,7 +201,7 @@ final class ContainerFunctions: @unchecked Sendable {
     private func wanted() -> (names: [String], change: Int)? {
         monitor.sync {
             guard !tags.isEmpty else {
-                hasThread = false
+                thread = nil
                 return nil
             }
             return (tags.keys.sorted(), changes)
@@ -150,23 +212,61 @@ final class ContainerFunctions: @unchecked Sendable {
     private func isCurrent(_ change: Int) -> Bool { monitor.sync { changes == change } }
 
     /// Notes the end of a connection; returns whether the agent ended it, so that the next must wait.
-    private func disconnected(_ change: Int) -> Bool {
-        monitor.sync {
+    private func disconnected(_ change: Int, _ why: AnalyticsError) -> Bool {
+        let mustWait = monitor.sync {
             confirmed = nil
             return changes == change
         }
+        if mustWait {
+            tell(why)
+        }
+        return mustWait
     }
 
-    /// Takes a line of the agent: the confirmation, or a call.
-    private func take(_ line: String, _ change: Int) {
-        guard case .object(let members)? = JSONText.read(line) else { return }
-        if members["listening"] == .bool(true) {
-            monitor.sync { confirmed = change }
-            return
+    /// Notes why no calls arrive, or with nil that they do, and tells the observer if that is new.
+    private func tell(_ why: AnalyticsError?) {
+        let observer = monitor.sync {
+            reason = why
+            guard told != .some(why) else { return nil as (@Sendable (AnalyticsError?) -> Void)? }
+            told = .some(why)
+            return self.observer
         }
-        guard case .string(let name)? = members["function"], let tag = monitor.sync({ tags[name] }) else {
-            return
+        observer?(why)
+    }
+
+    /// Takes a line of the agent: a call, or the confirmation, for which it returns true.
+    private func take(_ line: String, _ change: Int) -> Bool {
+        guard case .object(let members)? = JSONText.read(line) else { return false }
+        if members["listening"] == .bool(true) {
+            let isCurrent = monitor.sync {
+                confirmed = change
+                return changes == change
+            }
+            if isCurrent {
+                tell(nil)
+            }
+            return true
+        }
+        guard case .string(let name)? = members["function"] else { return false }
+        guard let tag = monitor.sync({ tags[name] }) else {
+            monitor.sync { callsUnhandled += 1 }
+            return false
         }
         tag(name, DataLayerValue(members["parameters"] ?? .object([:])))
+        return false
+    }
+}
+
+extension AnalyticsError {
+    /// Why the agent gives no calls.
+    fileprivate init(listening failure: AgentSocket.Failure) {
+        switch failure {
+        case .notAvailable(let reason), .noAnswer(let reason): self.init(.agentUnavailable, reason)
+        case .refused(let status, let reason):
+            let isMistake = [400, 404, 413].contains(status)
+            self.init(
+                isMistake ? .invalidSetting : .agentUnavailable,
+                reason.isEmpty ? "the agent refused to give calls: \(status)" : reason)
+        }
     }
 }

@@ -200,7 +200,7 @@ public struct AgentContainer: Sendable {
                 method, target, body: body, until: steadyNanoseconds() + timeout.wholeNanoseconds)
         } catch {
             switch error {
-            case .notAvailable(let reason), .noAnswer(let reason):
+            case .notAvailable(let reason), .noAnswer(let reason), .refused(_, let reason):
                 throw AnalyticsError(.agentUnavailable, reason)
             }
         }

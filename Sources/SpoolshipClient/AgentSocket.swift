@@ -26,6 +26,8 @@ struct AgentSocket: Sendable {
         case notAvailable(String)
         /// The agent gave no answer until the deadline, or one that is not HTTP.
         case noAnswer(String)
+        /// The agent refused: the HTTP status, and the reason that it gave.
+        case refused(Int, String)
     }
 
     /// Largest answer that is read, 8 MiB, so that another program's socket cannot fill the memory.
@@ -56,27 +58,36 @@ struct AgentSocket: Sendable {
         return Answer(status: status, body: String(decoding: bytes[(place + end.count)...], as: UTF8.self))
     }
 
-    /// Sends a request, and gives each line of the response's body to a function, for as long as the agent
-    /// keeps the connection and `whileTrue` holds, which is asked once a second.
+    /// Sends a request, and gives each line of the response's body to a function until the agent ends the
+    /// connection, or until `goesOn` is false, which is asked when `wake` was woken.
     ///
-    /// - Throws: as `request`; also `noAnswer` if a line is longer than `largestLine`, or the status is not
-    ///   200.
+    /// At the end the lines that the agent has sent so far are still given: it takes them for received.
+    ///
+    /// - Throws: as `request`; also `noAnswer` if a line is longer than `largestLine`, and `refused`.
     func stream(
-        _ method: String, _ target: String, body: String, largestLine: Int, whileTrue goesOn: () -> Bool,
-        _ line: (String) -> Void
+        _ method: String, _ target: String, body: String, largestLine: Int, wake: WakePipe,
+        whileTrue goesOn: () -> Bool, _ line: (String) -> Void
     ) throws(Failure) {
         let descriptor = try connect()
         defer { close(descriptor) }
         let head =
             "\(method) \(target) HTTP/1.0\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        try send(Array((head + body).utf8), to: descriptor, until: steadyNanoseconds() + 10_000_000_000)
+        let deadline = steadyNanoseconds() + 10_000_000_000
+        try send(Array((head + body).utf8), to: descriptor, until: deadline)
         var waiting: [UInt8] = []
         var hasHead = false
+        var isEnding = false
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        while goesOn() {
-            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let result = poll(&entry, 1, 1000)
-            if result == 0 || result < 0 && errno == EINTR { continue }
+        while true {
+            // The head must come in time. After it silence means that there is nothing to say.
+            if !hasHead, !isEnding {
+                try wait(for: POLLIN, descriptor, until: deadline)
+            } else if !isEnding, wake.waits(for: descriptor), !goesOn() {
+                // Both directions: the agent sees the end at once, and what it has sent can still be read.
+                isEnding = true
+                shutdown(descriptor, Int32(SHUT_RDWR))
+            }
+            guard isEnding || isReadable(descriptor) else { continue }
             let count = read(descriptor, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return }
@@ -87,10 +98,15 @@ struct AgentSocket: Sendable {
                     continue
                 }
                 let words = String(decoding: waiting.prefix(16), as: UTF8.self).split(separator: " ")
-                guard words.count >= 2, words[1] == "200" else {
-                    throw .noAnswer("the agent at \(path) refused \(target)")
+                let rest = Array(waiting[end...])
+                guard words.count >= 2, let status = Int(words[1].prefix(3)) else {
+                    throw .noAnswer("\(path) does not speak HTTP")
                 }
-                waiting.removeFirst(end)
+                guard status == 200 else {
+                    let body = rest + (try receive(from: descriptor, until: deadline))
+                    throw .refused(status, AgentSocket.reason(in: String(decoding: body, as: UTF8.self)))
+                }
+                waiting = rest
                 hasHead = true
             }
             while let end = waiting.firstIndex(of: 0x0A) {
@@ -101,6 +117,20 @@ struct AgentSocket: Sendable {
                 throw .noAnswer("a line of \(path) is longer than \(largestLine) bytes")
             }
         }
+    }
+
+    /// Whether there is something to read, or the end.
+    private func isReadable(_ descriptor: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) > 0
+    }
+
+    /// What an answer says of the reason of a refusal; empty if it says nothing.
+    private static func reason(in body: String) -> String {
+        guard case .object(let members)? = JSONText.read(body), case .object(let error)? = members["error"],
+            case .string(let text)? = error["message"]
+        else { return "" }
+        return text
     }
 
     /// The number of bytes of a response's head, with the empty line at its end; nil until it is complete.

@@ -102,7 +102,7 @@ final class Dispatcher: Sendable {
         } catch {
             switch error {
             case .notAvailable: return nil
-            case .noAnswer(let reason):
+            case .noAnswer(let reason), .refused(_, let reason):
                 return DispatchReport(result: .error, confirmedBy: .queue, reason: reason)
             }
         }

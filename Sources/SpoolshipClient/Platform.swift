@@ -45,6 +45,57 @@ func timeText(_ milliseconds: Int64) -> String {
 /// Sleeps for a second.
 func sleepSecond() { sleep(1) }
 
+/// Wakes a thread that waits for a socket: a pipe. Without descriptors for one, the thread looks once a
+/// second.
+final class WakePipe: Sendable {
+    /// The end that the thread waits for; negative without a pipe.
+    private let reader: Int32
+    /// The end that others write to.
+    private let writer: Int32
+
+    /// A pipe that child processes do not inherit.
+    init() {
+        var ends: [Int32] = [-1, -1]
+        if pipe(&ends) == 0 {
+            for end in ends {
+                _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            }
+        }
+        (reader, writer) = (ends[0], ends[1])
+    }
+
+    deinit {
+        guard reader >= 0 else { return }
+        close(reader)
+        close(writer)
+    }
+
+    /// Wakes the thread, or the next wait of it.
+    func wake() {
+        // A full pipe wakes as well.
+        var byte: UInt8 = 1
+        if writer >= 0 { _ = write(writer, &byte, 1) }
+    }
+
+    /// Waits until a descriptor is ready to read, or until it is woken; whether it was woken.
+    func waits(for descriptor: Int32) -> Bool { wait([descriptor, reader], reader < 0 ? 1000 : -1) }
+
+    /// Waits for a time, or until it is woken.
+    func wait(milliseconds: Int32) { _ = wait([reader], milliseconds) }
+
+    /// Waits; whether it was woken, which counts for this time only.
+    private func wait(_ descriptors: [Int32], _ milliseconds: Int32) -> Bool {
+        var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        _ = poll(&entries, nfds_t(entries.count), milliseconds)
+        guard reader >= 0 else { return true }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        var isWoken = false
+        while read(reader, &bytes, bytes.count) > 0 { isWoken = true }
+        return isWoken
+    }
+}
+
 /// Sleeps for some milliseconds.
 func sleepMilliseconds(_ count: UInt32) { usleep(count * 1000) }
 
