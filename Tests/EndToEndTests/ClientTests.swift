@@ -180,13 +180,12 @@ extension EndToEnd {
             }
         }
 
-        @Test("tm14: functions of the app decide values and are called by tags, each call once")
-        func functionCalls() throws {
-            let bench = try Workbench()
+        /// Starts the agent with a container whose macros and tags call functions of an app.
+        private func useFunctions(_ bench: Workbench) throws {
             let file = "\(bench.path)/GTM-1234"
             let document = #"""
                 {"id":"GTM-1234","version":7,
-                 "values":{"greeting":{"macro":"greeting"}},
+                 "values":{"greeting":{"macro":"greeting"},"whole":7,"part":2.5,"flag":true},
                  "macros":{"user":{"type":"function_call","function":"user","by":"app","default":"nobody"},
                    "greeting":{"type":"function_call","function":"greet","by":"app","default":"hello","parameters":{"user":{"macro":"user"}}},
                    "screen":{"type":"event_member","path":"screenName"},"n":{"type":"event_property","path":"n"}},
@@ -200,6 +199,12 @@ extension EndToEnd {
             bench.settings["container.default_file"] = "\"\(file)\""
             try bench.startReceiver()
             try bench.startAgent()
+        }
+
+        @Test("tm14: functions of the app decide values and are called by tags, each call once")
+        func functionCalls() throws {
+            let bench = try Workbench()
+            try useFunctions(bench)
             let socket = "\(bench.path)/control.sock"
             let container = AgentContainer(id: "GTM-1234", app: "default", socket: socket)
             #expect(try container.string(forKey: "greeting") == "hello")
@@ -246,9 +251,42 @@ extension EndToEnd {
             // Nobody was asked for the events.
             let lines = try contents(of: bench.events).split(separator: "\n")
             #expect(lines.allSatisfy { $0.contains("\"user\":\"nobody\"") })
+            // The agent was stopped: the client says why, waits, and connects again.
+            let reasons = Heard()
+            container.observeListening { reasons.add($0?.code.rawValue ?? "listening", ["": .null]) }
+            #expect(try bench.stopAgent() == 0)
+            try wait(.seconds(60), "the reason") { container.listeningProblem != nil }
+            #expect(container.listeningProblem?.code == .agentUnavailable && !container.isListening)
+            try bench.startAgent()
+            try wait(.seconds(90), "the connection; \(reasons.all)") { container.isListening }
+            try wait(.seconds(60), "the news; \(reasons.all)") {
+                reasons.all.last?.hasPrefix("listening") == true
+            }
+            try client.push(["event": "openScreen", "screenName": "Again"])
+            try client.flush()
+            try wait(.seconds(60), "another call; \(calls.all)") {
+                calls.all.last == "shown string(\"Again\")"
+            }
             container.close()
             #expect(!container.isListening)
             try client.close()
+        }
+
+        /// A step of the tests' program for a module; what it printed.
+        private func step(
+            _ name: String, of program: String, _ module: String, _ steps: String, _ bench: Workbench,
+            _ more: String...
+        ) throws -> [Substring] {
+            let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+            let writer = try RunningProgram(
+                "/usr/bin/env",
+                [
+                    "PYTHONDONTWRITEBYTECODE=1", program,
+                    "\(root)/Tests/SpoolshipClientTests/Fixtures/\(steps)",
+                    "\(root)/examples/\(module)", name, bench.spool, "\(bench.path)/control.sock",
+                ] + more, output: "\(bench.path)/writer")
+            #expect(try writer.exit(within: .seconds(300)) == 0, "\(writer.printed)")
+            return writer.printed.split(separator: "\n")
         }
 
         @Test(
@@ -257,22 +295,30 @@ extension EndToEnd {
                 ("python3", "python/spoolship.py", "steps.py"), ("node", "node/spoolship.mjs", "steps.mjs"),
             ])
         func modules(_ program: String, _ module: String, _ steps: String) throws {
-            let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
             let bench = try Workbench()
             bench.settings["dispatch.interval"] = "\"1d\""
             try bench.startReceiver()
             try bench.startAgent()
-            let writer = try RunningProgram(
-                "/usr/bin/env",
-                [
-                    "PYTHONDONTWRITEBYTECODE=1", program,
-                    "\(root)/Tests/SpoolshipClientTests/Fixtures/\(steps)",
-                    "\(root)/examples/\(module)", "send", bench.spool, "\(bench.path)/control.sock", "x1",
-                ], output: "\(bench.path)/writer")
-            #expect(try writer.exit(within: .seconds(60)) == 0, "\(writer.printed)")
-            #expect(writer.printed.split(separator: "\n") == ["good no_data"])
+            #expect(try step("send", of: program, module, steps, bench, "x1") == ["good no_data"])
             #expect(try names(in: bench.spool).allSatisfy { $0.hasPrefix(".") })
             try bench.expectOnce(["x1"], member: "key")
+        }
+
+        @Test(
+            "tm14: functions in Python and Node.js decide values and are called by tags, each call once",
+            arguments: [
+                ("python3", "python/spoolship.py", "steps.py"), ("node", "node/spoolship.mjs", "steps.mjs"),
+            ])
+        func moduleFunctions(_ program: String, _ module: String, _ steps: String) throws {
+            let bench = try Workbench()
+            try useFunctions(bench)
+            #expect(
+                try step("functions", of: program, module, steps, bench) == [
+                    "hello 7 2.5 True", "greet ann", "greet nobody", "ValueError", "AgentUnavailable",
+                    "['FileNotFoundError'] False FileNotFoundError", "True", "False",
+                ])
+            let lost = #"spoolship_container_problems_total{problem="app_not_listening"}"#
+            #expect(try bench.figures().value(lost) == 0)
         }
 
         @Test(

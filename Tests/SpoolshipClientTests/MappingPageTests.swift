@@ -79,6 +79,11 @@ struct MappingPageTests {
         ("flush", "SpoolshipClientTests/ModulesTests", "exactness"),
         ("spoolState", "SpoolshipClientTests/ModulesTests", "switches"),
         ("ContainerValues", "SpoolshipClientTests/ModulesTests", "values"),
+        ("AgentContainer(id:app:)", "EndToEndTests/ClientTests", "moduleFunctions"),
+        ("registerFunctionCallMacroHandler", "EndToEndTests/ClientTests", "moduleFunctions"),
+        ("registerFunctionCallTagHandler", "EndToEndTests/ClientTests", "moduleFunctions"),
+        ("isListening", "EndToEndTests/ClientTests", "moduleFunctions"),
+        ("unhandledCalls", "SpoolshipClientTests/FunctionCallTests", "reconnect"),
     ]
 
     /// The rows of the page's tables: their cells, without heads.
@@ -140,12 +145,10 @@ struct MappingPageTests {
         let reference = try Self.text("docs/reference.md") + Self.text("docs/writing-events.md")
         let python = try Self.text("examples/python/spoolship.py")
         let node = try Self.text("examples/node/spoolship.mjs")
+        // The rows of the table of the modules are the last ones.
+        let ofModules = Self.tests.drop { $0.row != "AnalyticsClient(settings)" }.map(\.row)
         for row in try Self.rows() {
-            let isModule =
-                row.count == 3
-                && Self.tests.contains {
-                    $0.file.hasSuffix("ModulesTests") && $0.row == Self.codes(row[0]).first
-                }
+            let isModule = row.count == 3 && ofModules.contains(Self.codes(row[0]).first ?? "")
             for (place, cell) in row.prefix(isModule ? 3 : 2).enumerated() where place > 0 || isModule {
                 for code in Self.codes(cell) {
                     let words = Self.words(code)

@@ -347,6 +347,198 @@ export class Values {
   }
 }
 
+/** No agent answers at the control socket, or this user may not use it. The message says why. */
+export class AgentUnavailable extends Error {}
+
+/**
+ * A container of the agent, over its control socket: values, evaluated when asked for, and functions of this program. `id` is the container's,
+ * such as GTM-1234; `app` is whose tags call functions here, null for none; `timeout` is that of one request, in milliseconds. Getters reject with
+ * AgentUnavailable if no agent answers or this user may not ask, and with a RangeError for an unknown container.
+ */
+export class Container {
+  #socket; #timeout; #macros = new Map(); #tags = new Map();
+  #connection = null; #timer = null; #confirmed = false; #pause = 100; #problem = null; #told; #observer = null; #unhandled = 0;
+
+  constructor(id, { app = null, controlSocket = "/run/spoolship/control.sock", timeout = 10_000 } = {}) {
+    this.id = id;
+    this.app = app;
+    this.#socket = controlSocket;
+    this.#timeout = timeout;
+  }
+
+  // Values
+
+  string(key) { return this.#value(key, "string", ""); }
+
+  /** The whole number of a key. JavaScript is exact to 2^53: what is larger counts as missing. */
+  async integer(key) {
+    const value = await this.#value(key, "integer", 0);
+    return Number.isSafeInteger(value) ? value : 0;
+  }
+
+  double(key) { return this.#value(key, "double", 0); }
+
+  boolean(key) { return this.#value(key, "boolean", false); }
+
+  /** The agent names the calls that the value needs, and is asked again with their answers; it remembers nothing in between. */
+  async #value(key, type, standard) {
+    const deadline = performance.now() + this.#timeout;
+    const macros = new Map(this.#macros);
+    const answers = {};
+    for (;;) {
+      const question = { key, type, container: this.id, functions: [...macros.keys()].sort(), answers };
+      let answer;
+      try {
+        answer = await ask(this.#socket, "POST", "/v1/values", JSON.stringify(question), deadline - performance.now());
+      } catch (error) {
+        throw new AgentUnavailable(`${this.#socket}: ${error.message}`);
+      }
+      if (answer.status !== 200) throw refusal(answer);
+      const { calls = [], value } = JSON.parse(answer.body);
+      if (!calls.length) return value ?? standard;
+      for (const call of calls) {
+        const handler = macros.get(call.function);
+        if (!handler || Object.hasOwn(answers, call.id) || Object.keys(answers).length >= 32) {
+          throw new AgentUnavailable("the agent asks again, too often, or for a function that was not registered");
+        }
+        answers[call.id] = (await handler(call.function, call.parameters)) ?? null;
+      }
+    }
+  }
+
+  // Functions
+
+  /**
+   * Registers the function of `function_call` macros with `"by": "app"`: handler(name, parameters) returns the value, or a promise of it; null
+   * leaves it to the macro's default. It is called by the getters. Null instead of a handler ends that.
+   */
+  registerMacro(name, handler) {
+    if (handler) this.#macros.set(name, handler);
+    else this.#macros.delete(name);
+  }
+
+  /**
+   * Registers the function of `function` tags with `"by": "app"`: handler(name, parameters). Null ends that.
+   *
+   * It is called once an event or a push of this app is in the agent's queue and the tag fires, each call at most once. Calls while this process
+   * does not listen, or reads too slowly, are lost, and the agent counts them. While it listens the process does not end by itself: `close`.
+   */
+  registerTag(name, handler) {
+    if (this.app === null) throw new TypeError("name the app: new Container(id, { app })");
+    const isNew = this.#tags.has(name) !== Boolean(handler);
+    if (handler) this.#tags.set(name, handler);
+    else this.#tags.delete(name);
+    if (isNew) this.#begin();
+  }
+
+  /**
+   * Calls observer(null) when the agent gives calls, and observer(why) when it does not: each time that this changes. It is tried again after a
+   * tenth of a second, then after twice as long each time, 30 seconds at most.
+   */
+  observeListening(observer) { this.#observer = observer; }
+
+  /** Whether the agent gives this process calls of tags now. */
+  get isListening() { return this.#confirmed; }
+
+  /** Why it gives none, as far as it was tried: an Error; null while it gives calls. */
+  get listeningProblem() { return this.#problem; }
+
+  /** Calls that came for a function that was removed meanwhile. */
+  get unhandledCalls() { return this.#unhandled; }
+
+  /** Ends the calls of macros and tags. */
+  close() {
+    this.#macros.clear();
+    this.#tags.clear();
+    this.#begin();
+  }
+
+  /** Connects for the functions of now. Another connection is given up once this one has them: no call is between the two. */
+  #begin() {
+    clearTimeout(this.#timer);
+    const before = this.#connection;
+    this.#connection = null;
+    this.#confirmed = false;
+    if (!this.#tags.size) {
+      before?.destroy();
+      return;
+    }
+    const body = JSON.stringify({ app: this.app, container: this.id, functions: [...this.#tags.keys()].sort() });
+    const connection = connect(this.#socket);
+    this.#connection = connection;
+    let [waiting, head, problem] = ["", null, null];
+    connection.setEncoding("utf8");
+    connection.setTimeout(10_000, () => connection.destroy(new Error("the agent took too long to answer")));
+    connection.on("connect", () => connection.write(
+      `POST /v1/function-calls HTTP/1.0\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`));
+    connection.on("error", (error) => { problem = new AgentUnavailable(`${this.#socket}: ${error.message}`); });
+    connection.on("data", (piece) => {
+      waiting += piece;
+      if (head === null) {
+        const end = waiting.indexOf("\r\n\r\n");
+        if (end < 0) return;
+        head = waiting.slice(0, end);
+        waiting = waiting.slice(end + 4);
+      }
+      if (head.split(" ", 2)[1] !== "200") return;
+      connection.setTimeout(0); // Silence means that there is nothing to say.
+      const lines = waiting.split("\n");
+      waiting = lines.pop();
+      try {
+        for (const line of lines) {
+          if (this.#take(JSON.parse(line), connection)) before?.destroy();
+        }
+      } catch (error) {
+        connection.destroy(error); // Not the agent's words.
+      }
+    });
+    connection.on("close", () => {
+      before?.destroy();
+      if (connection !== this.#connection) return; // Another one has taken its place.
+      if (head !== null && head.split(" ", 2)[1] !== "200") problem = refusal({ status: Number(head.split(" ", 2)[1]), body: waiting });
+      this.#confirmed = false;
+      this.#tell(problem ?? new AgentUnavailable("the agent has ended the connection"));
+      this.#timer = setTimeout(() => this.#begin(), this.#pause);
+      this.#pause = Math.min(this.#pause * 2, 30_000);
+    });
+  }
+
+  /** Takes the confirmation, for which it returns true, or a call. */
+  #take(message, connection) {
+    if (message.listening) {
+      this.#pause = 100;
+      if (connection === this.#connection) {
+        this.#confirmed = true;
+        this.#tell(null);
+      }
+      return true;
+    }
+    const handler = this.#tags.get(message.function);
+    if (!handler) this.#unhandled += 1;
+    // In a turn of its own: a mistake of one handler must not end the others' calls.
+    else setImmediate(() => handler(message.function, message.parameters ?? {}));
+    return false;
+  }
+
+  #tell(why) {
+    this.#problem = why;
+    const text = why && why.message;
+    if (this.#told === text) return;
+    this.#told = text;
+    this.#observer?.(why);
+  }
+}
+
+function refusal({ status, body }) {
+  let message = `the agent answered with ${status}`;
+  try {
+    message = JSON.parse(body).error.message ?? message;
+  } catch {
+    // It gave no reason.
+  }
+  return [400, 404, 413].includes(status) ? new RangeError(message) : new AgentUnavailable(message);
+}
+
 /** A text as JSON; half a surrogate pair, which UTF-8 does not have, becomes U+FFFD. */
 function quote(text) {
   return JSON.stringify(Buffer.from(text, "utf8").toString("utf8"));

@@ -8,7 +8,7 @@
 It promises that an event is in the spool, whole, once, when `flush` or `close` has returned; `track` writes at once, and
 `durable=True` syncs each write. Thread-safe. A process that forks makes a client of its own afterwards. What is not accepted raises `Refused`.
 """
-import datetime, json, math, os, re, secrets, socket, stat, threading, time, uuid
+import datetime, json, math, os, re, secrets, select, socket, stat, sys, threading, time, uuid
 
 _COUNTRIES = frozenset("""
 AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
@@ -364,6 +364,239 @@ class Values:
     def boolean(self, key):
         value = self._value(key)
         return value if isinstance(value, bool) else value == "true"
+
+
+class Container:
+    """A container of the agent, over its control socket: values, evaluated when asked for, and functions of this program.
+
+    id: of the container, such as GTM-1234. app: whose tags call functions here; None for none. timeout: of one request, in seconds.
+    Raises AgentUnavailable if no agent answers, or this user may not ask; ValueError for an unknown container. Thread-safe.
+    """
+
+    def __init__(self, id, app=None, control_socket="/run/spoolship/control.sock", timeout=10):
+        self.id, self.app = id, app
+        self._socket, self._timeout = control_socket, timeout
+        self._lock = threading.Lock()
+        self._macros, self._tags, self._changes = {}, {}, 0
+        self._thread, self._wake, self._confirmed = None, None, None
+        self._problem, self._observer, self._told, self._unhandled = None, None, (), 0
+
+    # Values
+
+    def string(self, key):
+        return self._value(key, "string", "")
+
+    def integer(self, key):
+        return self._value(key, "integer", 0)
+
+    def double(self, key):
+        return float(self._value(key, "double", 0.0))
+
+    def boolean(self, key):
+        return self._value(key, "boolean", False)
+
+    def _value(self, key, kind, standard):
+        """The agent names the calls that the value needs, and is asked again with their answers; it remembers nothing in between."""
+        deadline, answers = time.monotonic() + self._timeout, {}
+        while True:
+            with self._lock:
+                macros = dict(self._macros)
+            question = {"key": key, "type": kind, "container": self.id, "functions": sorted(macros), "answers": answers}
+            try:
+                status, body = _ask(self._socket, "POST", "/v1/values", json.dumps(question), deadline)
+                answer = json.loads(body)
+            except (OSError, ValueError) as error:
+                raise AgentUnavailable(f"{self._socket}: {error}") from error
+            if status != 200:
+                raise _refusal(status, answer)
+            if not answer.get("calls"):
+                value = answer.get("value")
+                return standard if value is None else value
+            for call in answer["calls"]:
+                if call["id"] in answers or len(answers) >= 32 or call["function"] not in macros:
+                    raise AgentUnavailable("the agent asks again, too often, or for a function that was not registered")
+                answers[call["id"]] = macros[call["function"]](call["function"], call["parameters"])
+
+    # Functions
+
+    def register_macro(self, name, handler):
+        """Registers the function of `function_call` macros with `"by": "app"`: handler(name, parameters) returns the value, None leaves
+        it to the macro's default. It is called by the getters, on their thread. None ends that."""
+        with self._lock:
+            self._macros = {**self._macros, name: handler}
+            if handler is None:
+                del self._macros[name]
+
+    def register_tag(self, name, handler):
+        """Registers the function of `function` tags with `"by": "app"`: handler(name, parameters). None ends that.
+
+        It is called once an event or a push of this app is in the agent's queue and the tag fires, on a thread of this module, one call at
+        a time, each at most once. Calls while this process does not listen, or reads too slowly, are lost, and the agent counts them.
+        """
+        if self.app is None:
+            raise ValueError("name the app: Container(id, app)")
+        with self._lock:
+            if (name in self._tags) != (handler is not None):
+                self._changes += 1
+            self._tags = {**self._tags, name: handler}
+            if handler is None:
+                del self._tags[name]
+            if self._thread is None and self._tags:
+                self._wake = socket.socketpair()
+                self._wake[0].setblocking(False)
+                self._thread = threading.Thread(target=self._listen, name="spoolship", daemon=True)
+                self._thread.start()
+            self._signal()
+
+    def observe_listening(self, observer):
+        """Calls observer(None) when the agent gives calls, and observer(why) when it does not: each time that this changes. It is tried
+        again after a tenth of a second, then after twice as long each time, 30 seconds at most."""
+        self._observer = observer
+
+    @property
+    def is_listening(self):
+        """Whether the agent gives this process calls of tags now."""
+        with self._lock:
+            return self._confirmed == self._changes
+
+    @property
+    def listening_problem(self):
+        """Why it gives none, as far as it was tried: an exception; None while it gives calls."""
+        return self._problem
+
+    @property
+    def unhandled_calls(self):
+        """Calls that came for a function that was removed meanwhile."""
+        return self._unhandled
+
+    def close(self):
+        """Ends the calls of macros and tags. A call that has begun may still end after it."""
+        with self._lock:
+            self._macros, self._tags, self._confirmed = {}, {}, None
+            self._changes += 1
+            self._signal()
+
+    def _signal(self):
+        if self._wake:
+            self._wake[1].send(b"x")
+
+    def _listen(self):
+        """The thread: connects, and reads calls, until there are no functions of tags."""
+        pause, wake = 0.1, self._wake
+        while True:
+            with self._lock:
+                names, change = sorted(self._tags), self._changes
+                if not names:
+                    self._thread = self._wake = None
+                    for end in wake:
+                        end.close()
+                    return
+            try:
+                if self._hear(names, change, wake[0]):
+                    pause = 0.1
+                why = AgentUnavailable("the agent has ended the connection")
+            except (OSError, ValueError, AgentUnavailable) as error:
+                why = error
+            with self._lock:
+                self._confirmed = None
+                must_wait = self._changes == change
+            if must_wait:
+                self._tell(why)
+                _ready([wake[0]], pause)
+                pause = min(pause * 2, 30)
+            _drain(wake[0])
+
+    def _hear(self, names, change, wake):
+        """Reads calls until the agent ends the connection, or the functions change; whether the agent has given calls."""
+        confirmed, ending, waiting, has_head = False, False, b"", False
+        body = json.dumps({"app": self.app, "container": self.id, "functions": names}).encode()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(self._socket)
+            connection.sendall(b"POST /v1/function-calls HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            while True:
+                if has_head and not ending:
+                    # Silence means that there is nothing to say.
+                    ready = _ready([connection, wake])
+                    if wake in ready:
+                        _drain(wake)
+                        if self._changes != change:
+                            # Both directions: the agent sees the end at once, and what it has sent can still be read.
+                            ending = True
+                            connection.shutdown(socket.SHUT_RDWR)
+                    if not ending and connection not in ready:
+                        continue
+                piece = connection.recv(65536)
+                if not piece:
+                    return confirmed
+                waiting += piece
+                if not has_head:
+                    head, mark, rest = waiting.partition(b"\r\n\r\n")
+                    if not mark:
+                        continue
+                    status = int(head.split(b" ", 2)[1])
+                    if status != 200:
+                        while piece:
+                            piece = connection.recv(65536)
+                            rest += piece
+                        raise _refusal(status, json.loads(rest or b"{}"))
+                    waiting, has_head = rest, True
+                *lines, waiting = waiting.split(b"\n")
+                for line in lines:
+                    confirmed = self._take(json.loads(line), change) or confirmed
+
+    def _take(self, message, change):
+        """Takes the confirmation, for which it returns true, or a call."""
+        if message.get("listening"):
+            with self._lock:
+                self._confirmed = change
+                is_current = self._changes == change
+            if is_current:
+                self._tell(None)
+            return True
+        handler = self._tags.get(message.get("function"))
+        if handler is None:
+            self._unhandled += 1
+        else:
+            try:
+                handler(message["function"], message.get("parameters", {}))
+            except Exception:  # A mistake of one handler must not end the others' calls.
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
+        return False
+
+    def _tell(self, why):
+        self._problem = why
+        text = why if why is None else str(why)
+        if self._told != (text,):
+            self._told = (text,)
+            if self._observer:
+                self._observer(why)
+
+
+class AgentUnavailable(Exception):
+    """No agent answers at the control socket, or this user may not use it. The text says why."""
+
+
+def _refusal(status, answer):
+    message = answer.get("error", {}).get("message") or f"the agent answered with {status}"
+    return ValueError(message) if status in (400, 404, 413) else AgentUnavailable(message)
+
+
+def _ready(sockets, seconds=None):
+    """Those of the sockets that can be read, once one of them can. Not by select(2), which knows 1,024 descriptors."""
+    poll = select.poll()
+    for each in sockets:
+        poll.register(each, select.POLLIN)
+    found = {descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)}
+    return [each for each in sockets if each.fileno() in found]
+
+
+def _drain(wake):
+    try:
+        while wake.recv(4096):
+            pass
+    except BlockingIOError:
+        pass  # All was read.
 
 
 def _property(key, value):

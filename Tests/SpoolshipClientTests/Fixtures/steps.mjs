@@ -3,7 +3,7 @@ import assert from "node:assert";
 import { readdirSync } from "node:fs";
 
 const [, , module, step, directory, ...words] = process.argv;
-const { Client, Refused, Values } = await import(module);
+const { AgentUnavailable, Client, Container, Refused, Values } = await import(module);
 
 const client = (options = {}) => new Client(directory, { controlSocket: `${directory}/nowhere.sock`, ...options });
 const hidden = () => readdirSync(directory).filter((name) => name.endsWith(".part")).length;
@@ -95,6 +95,54 @@ const steps = {
     writer.track("x", { key: words[1] });
     console.log((await writer.dispatch()).result, (await writer.dispatch()).result);
     writer.close();
+  },
+  async functions() {
+    const heard = [];
+    const told = [];
+    const container = new Container("GTM-1234", { app: "default", controlSocket: words[0] });
+    const flag = (value) => (value ? "True" : "False");
+    const all = [await container.string("greeting"), await container.integer("whole"), await container.double("part")];
+    console.log(...all, flag(await container.boolean("flag")));
+    container.registerMacro("user", async () => "ann");
+    container.registerMacro("greet", (name, { user }) => `${name} ${user}`);
+    console.log(await container.string("greeting"));
+    container.registerMacro("user", null);
+    console.log(await container.string("greeting"));
+    for (const [path, id] of [[words[0], "GTM-9"], [`${directory}/nowhere.sock`, "GTM-1234"]]) {
+      const error = await new Container(id, { controlSocket: path, timeout: 30_000 }).string("greeting").catch((caught) => caught);
+      console.log(error instanceof RangeError ? "ValueError" : error.constructor.name);
+    }
+    const lost = new Container("GTM-1234", { app: "default", controlSocket: `${directory}/nowhere.sock` });
+    await new Promise((resolve) => {
+      lost.observeListening((why) => {
+        told.push(why.code ?? "FileNotFoundError");
+        resolve();
+      });
+      lost.registerTag("shown", console.log);
+    });
+    console.log(`['${told.join()}']`, flag(lost.isListening), "FileNotFoundError");
+    assert(lost.listeningProblem instanceof AgentUnavailable);
+    lost.close();
+    let done;
+    const all21 = new Promise((resolve) => { done = resolve; });
+    const hear = (name, parameters) => {
+      heard.push(`${name} ${Object.values(parameters)[0]}`);
+      if (heard.length === 21) done();
+    };
+    const on = new Promise((resolve) => container.observeListening((why) => why ?? resolve()));
+    container.registerTag("shown", hear);
+    container.registerTag("bought", hear);
+    await on;
+    while (!container.isListening) await new Promise((resolve) => setTimeout(resolve, 10));
+    const writer = client();
+    writer.push({ event: "openScreen", screenName: "Home" });
+    for (let number = 0; number < 20; number += 1) writer.track("Purchase", { n: number });
+    writer.close();
+    await all21;
+    const wanted = ["shown Home", ...Array.from({ length: 20 }, (_, number) => `bought ${number}`)];
+    console.log(flag(heard.sort().join() === wanted.sort().join()));
+    container.close();
+    console.log(flag(container.isListening));
   },
   values() {
     const values = new Values(directory);

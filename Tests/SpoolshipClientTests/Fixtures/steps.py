@@ -1,5 +1,5 @@
 """What the tests have the Python module do: steps.py MODULE STEP ARGUMENTS..."""
-import datetime, importlib.util, os, sys, threading
+import datetime, importlib.util, os, sys, threading, time
 
 spec = importlib.util.spec_from_file_location("spoolship", sys.argv[1])
 spoolship = importlib.util.module_from_spec(spec)
@@ -100,6 +100,47 @@ elif step == "send":
     writer.track("x", {"key": words[1]})
     print(writer.dispatch().result, writer.dispatch().result)
     writer.close()
+elif step == "functions":
+    heard, told = [], []
+    container = spoolship.Container("GTM-1234", app="default", control_socket=words[0])
+    print(container.string("greeting"), container.integer("whole"), container.double("part"), container.boolean("flag"))
+    container.register_macro("user", lambda name, parameters: "ann")
+    container.register_macro("greet", lambda name, parameters: f"{name} {parameters['user']}")
+    print(container.string("greeting"))
+    container.register_macro("user", None)
+    print(container.string("greeting"))
+    for path, id in ((words[0], "GTM-9"), (f"{directory}/nowhere.sock", "GTM-1234")):
+        try:
+            spoolship.Container(id, control_socket=path, timeout=30).string("greeting")
+        except (ValueError, spoolship.AgentUnavailable) as error:
+            print(type(error).__name__)
+    lost = spoolship.Container("GTM-1234", app="default", control_socket=f"{directory}/nowhere.sock")
+    is_told = threading.Event()
+    lost.observe_listening(lambda why: (told.append(type(why).__name__), is_told.set()))
+    lost.register_tag("shown", print)
+    assert is_told.wait(60)
+    print(told, lost.is_listening, type(lost.listening_problem).__name__)
+    lost.close()
+    is_on, is_done = threading.Event(), threading.Event()
+
+    def hear(name, parameters):
+        heard.append(f"{name} {list(parameters.values())[0]}")
+        if len(heard) == 21:
+            is_done.set()
+    container.observe_listening(lambda why: is_on.set() if why is None and container.is_listening else None)
+    container.register_tag("shown", hear)
+    container.register_tag("bought", hear)
+    assert is_on.wait(60)
+    while not container.is_listening:
+        time.sleep(0.01)
+    with client() as writer:
+        writer.push(event="openScreen", screenName="Home")
+        for number in range(20):
+            writer.track("Purchase", {"n": number})
+    assert is_done.wait(60), heard
+    print(sorted(heard) == sorted(["shown Home"] + [f"bought {n}" for n in range(20)]))
+    container.close()
+    print(container.is_listening)
 elif step == "values":
     values = spoolship.Values(directory)
     for key in ("text", "number", "whole", "part", "flag"):
