@@ -407,6 +407,17 @@ extension AgentService {
         }
     }
 
+    /// Whether anything is known of an app: it is configured, was read since the start, or has queued events;
+    /// otherwise also the nearest name of one that is.
+    func know(_ app: String) async throws(ControlRefusal) -> (isKnown: Bool, nearest: String?) {
+        guard let parts else { throw .starting }
+        var known = Set(settings.apps.keys).union(parts.intakes.all.apps.keys)
+        known.remove([String: AppCounts].others)
+        if known.contains(app) { return (true, nil) }
+        if try await countQueued(of: app) > 0 { return (true, nil) }
+        return (false, nearestName(to: app, among: known.sorted()))
+    }
+
     /// Number of deliveries of an app that wait or are in flight.
     func countQueued(of app: String) async throws(ControlRefusal) -> Int {
         guard let parts else { throw .starting }

@@ -36,6 +36,15 @@ struct DataLayerTests {
         #expect(shown(trial.apply(#"{"name":"Start"}"#)) == ["Start", "gold", "IT", 7, "none"])
     }
 
+    @Test("what an event says about consent concerns the event: only a push puts it into the layer")
+    func consentOfEvents() throws {
+        let trial = try trial("consent", "consent.analytics")
+        let event = #"{"name":"n","consent":{"analytics":true},"properties":{"consent":true}}"#
+        #expect(shown(trial.apply(event)) == ["none", "none"])
+        _ = trial.push(#"{"type":"data_layer","consent":{"analytics":false}}"#)
+        #expect(shown(trial.apply(event)) == [["analytics": false], false])
+    }
+
     @Test("tm11: each app has its own layer")
     func tm11_oneForEachApp() throws {
         let trial = try trial("plan")

@@ -59,6 +59,17 @@ extension EndToEnd {
             #expect(try bench.command("consent").text == "shop analytics on\n")
             let mistaken = try bench.command("consent", "shop", "analytcs", "off")
             #expect(mistaken.code != 0 && mistaken.text.contains("there are analytics"), "\(mistaken)")
+            let unknown = try bench.command("consent", "shpo", "analytics", "off")
+            #expect(
+                unknown.code == 0 && unknown.text.contains("no such app so far: shpo is not configured")
+                    && unknown.text.contains("did you mean shop?"), "\(unknown)")
+            #expect(
+                try !bench.command("consent", "shpo", "analytics", "default").text.contains("no such app"))
+            try #require(mkdir("\(bench.spool)/fresh", 0o755) == 0)
+            #expect(
+                try bench.command("consent", "fresh", "analytics", "off").text
+                    == "fresh, analytics: off; 0 queued deliveries withheld\n")
+            #expect(try bench.command("consent", "fresh", "analytics", "default").code == 0)
             // Withdrawn: nothing of the app leaves, whatever its events say.
             let answer = try bench.command("consent", "shop", "analytics", "off")
             #expect(answer.code == 0 && answer.text.contains("2 queued deliveries withheld"), "\(answer)")
@@ -74,13 +85,19 @@ extension EndToEnd {
                 status.contains("consent: 6 events withheld, 6 from stats; by command: shop analytics off"),
                 "\(status)")
             #expect(try bench.command("consent", "shop", "analytics", "default").code == 0)
-            try bench.append(line("last", #"["analytics"]"#), to: "shop/a.jsonl")
+            // What the app has pushed holds for events that say nothing, also after a kill.
+            try bench.append(#"{"type":"data_layer","consent":["analytics"]}"# + "\n", to: "shop/a.jsonl")
+            try bench.append(line("refused", "false"), to: "shop/a.jsonl")
+            try waitFor(7, bench)
+            bench.killAgent()
+            try bench.startAgent()
+            try bench.append(line("last"), to: "shop/a.jsonl")
             try wait(.seconds(60), "the last; \(bench.agentLog.suffix(2000))", every: .milliseconds(500)) {
                 _ = try bench.command("dispatch")
                 return keys("\(bench.path)/stats.jsonl") == ["last"]
             }
-            try wait(.seconds(60), "seven events", every: .milliseconds(100)) {
-                bench.receiverFigure("events") == 7
+            try wait(.seconds(60), "eight events", every: .milliseconds(100)) {
+                bench.receiverFigure("events") == 8
             }
             try bench.expectBalance()
             #expect(try bench.stopAgent() == 0)

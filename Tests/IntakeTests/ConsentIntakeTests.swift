@@ -1,3 +1,4 @@
+import Containers
 import EventLoops
 import Events
 import Logs
@@ -56,6 +57,7 @@ private actor ConsentIntake {
         settings.consent = rules
         intake = Intake(
             settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true },
+            rules: IntakeRules(ContainersInForce(), functions: nil),
             on: loop, time: ManualTime(), log: Log(KeptLog()))
     }
 
@@ -167,5 +169,41 @@ struct ConsentIntakeTests {
         try await intake.commit()
         #expect(store.stored == [["main"]: 2, ["main", "stats"]: 2])
         #expect(store.notStored.map(\.events) == [2])
+    }
+
+    @Test("what an app has pushed decides where its events say nothing; other apps have their own")
+    func dataLayer() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        let intake = ConsentIntake(store, on: loop, ConsentIntakeTests.rules)
+        let push = { (consent: String) in #"{"type":"data_layer",\#(consent)}"# }
+        func stored(_ lines: String..., of app: String = "shop") async throws -> (both: Int, withheld: Int) {
+            let before = (store.stored[["main", "stats"]] ?? 0, store.notStored.reduce(0) { $0 + $1.events })
+            await intake.take(lines, of: app)
+            try await intake.commit()
+            return (
+                (store.stored[["main", "stats"]] ?? 0) - before.0,
+                store.notStored.reduce(0) { $0 + $1.events } - before.1
+            )
+        }
+        #expect(try await stored(push(#""consent":{"analytics":true}"#), #"{"name":"a"}"#) == (1, 0))
+        #expect(try await stored(#"{"name":"b","consent":false}"#, #"{"name":"c"}"#) == (1, 1))
+        #expect(try await stored(push(#""consent":{"an\u0061lytics":"no"}"#), #"{"name":"d"}"#) == (0, 1))
+        #expect(try await stored(push(#""consent":["analytics","ads"]"#), #"{"name":"e"}"#) == (1, 0))
+        // A list replaces the one before.
+        #expect(try await stored(push(#""consent":["ads"]"#), #"{"name":"f"}"#) == (0, 1))
+        #expect(try await stored(push(#""consent":true"#), #"{"name":"g"}"#) == (1, 0))
+        // An app that needs no consent can refuse all the same, in either form.
+        #expect(try await stored(#"{"name":"h"}"#, of: "web") == (1, 0))
+        #expect(
+            try await stored(push(#""c\u006fnsent.analytics":false"#), #"{"name":"i"}"#, of: "web") == (0, 1))
+        // Without room for what was pushed last, what was said before does not count.
+        let large = String(repeating: "x", count: 16 << 10)
+        #expect(try await stored(push(#""consent":{"\#(large)":true}"#), #"{"name":"j"}"#) == (0, 1))
+        // Null says nothing, so the settings decide.
+        #expect(try await stored(push(#""consent":true"#), #"{"name":"k"}"#) == (1, 0))
+        #expect(try await stored(push(#""consent":null"#), #"{"name":"l"}"#) == (0, 1))
     }
 }

@@ -65,8 +65,18 @@ struct ConsentTests {
         #expect(!given(silent) && given(yes) && !given(no))
         // An app without the setting needs no consent, but its events may refuse.
         #expect(given(silent, "web") && given(yes, "web") && !given(no, "web"))
+        // The layer decides where the event says nothing, before a command that allows.
+        func given(_ statement: ConsentStatement, layer: ConsentStatement) -> Bool {
+            rules.isGiven("analytics", by: statement, layer: layer, of: "shop")
+        }
+        #expect(given(silent, layer: yes) && !given(no, layer: yes) && given(yes, layer: no))
+        rules.states["shop", "analytics"] = true
+        #expect(given(silent) && !given(silent, layer: no))
+        rules.states["shop", "analytics"] = false
+        #expect(!given(yes, layer: yes))
+        rules.states["shop", "analytics"] = nil
         rules.needs["shop"] = .purposes(["ads"])
-        #expect(given(silent))
+        #expect(given(silent) && !given(silent, layer: no))
     }
 
     @Test("a destination with two purposes needs consent to both; one without a purpose gets everything")

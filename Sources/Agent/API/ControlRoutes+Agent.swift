@@ -66,11 +66,15 @@ extension ControlRoutes {
         }
         answer("PUT", "/v1/consent", takes: ["app", "purpose", "on"]) { _, body in
             // Null: nothing is set, so the events and the settings decide.
+            let app = try body.required("app", body["app"]?.string)
             let found = try await agent.setConsent(
-                of: try body.required("app", body["app"]?.string),
-                to: try body.required("purpose", body["purpose"]?.string),
+                of: app, to: try body.required("purpose", body["purpose"]?.string),
                 body["on"] == .null ? nil : try body.required("on", body["on"]?.bool))
-            return .json(["withheld": .integer(found.withheld), "in_flight": .integer(found.inFlight)])
+            let (isKnown, nearest) = try await agent.know(app)
+            return .json([
+                "withheld": .integer(found.withheld), "in_flight": .integer(found.inFlight),
+                "known": .bool(isKnown), "nearest": nearest.map(JSONValue.string) ?? .null,
+            ])
         }
         answer("PUT", "/v1/log-level", takes: ["level"]) { _, body in
             try await agent.setLogLevel(try body.required("level", body["level"]?.string))

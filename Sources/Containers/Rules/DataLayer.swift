@@ -40,7 +40,9 @@ struct DataLayer: Sendable {
         for member in new {
             // A value that is too large by itself is not merged at all.
             guard DataLayer.weight(member.value) <= DataLayer.limit else { return false }
-            layer.size += DataLayer.merge(member, into: &layer.members)
+            // Lists are merged by index, but a list of purposes refuses all others: it replaces what was said.
+            let replaces = member.key == "consent" && member.value.members == nil
+            layer.size += DataLayer.merge(member, into: &layer.members, replaces: replaces)
             guard layer.size <= DataLayer.limit else { return false }
         }
         self = layer
@@ -57,6 +59,20 @@ struct DataLayer: Sendable {
             default: nil
             }
         }
+    }
+
+    /// What it says about consent; nil for nothing.
+    var consent: ConsentStatement? {
+        let said = members.filter { ConsentStatement.isMember($0.key) }
+        return said.isEmpty ? nil : ConsentStatement(members: said)
+    }
+
+    /// Removes what it says about consent.
+    mutating func forgetConsent() {
+        var layer = DataLayer()
+        layer.lastPush = lastPush
+        _ = layer.push(members.filter { !ConsentStatement.isMember($0.key) })
+        self = layer
     }
 
     /// Removes what tags hide; returns whether anything was removed.
@@ -175,8 +191,13 @@ struct DataLayers {
     ///
     /// - Parameter hidden: what must not get into the layer.
     mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: HiddenMembers? = nil) {
-        if !mergeMembers(members, of: app, hidden) {
-            refused += 1
+        guard !mergeMembers(members, of: app, hidden) else { return }
+        refused += 1
+        // Consent may have been withdrawn: without room for that, what was said before must not count on.
+        let consent = members.filter { ConsentStatement.isMember($0.key) }
+        if !consent.isEmpty, !mergeMembers(consent, of: app, hidden), layers[app] != nil {
+            layers[app]?.forgetConsent()
+            changed.insert(app)
         }
     }
 

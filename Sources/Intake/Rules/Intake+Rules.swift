@@ -103,7 +103,8 @@ extension Intake {
         let destinations = chunks.routes[place].destinations
         guard let consent = settings.consent, consent.concerns(destinations, of: app) else { return place }
         let withheld = consent.withheld(
-            from: destinations, saying: ConsentStatement(ofLine: line).joined(with: statement), of: app)
+            from: destinations, saying: ConsentStatement(ofLine: line).joined(with: statement),
+            layer: gate.rules?.engine.consent(of: app), of: app)
         guard !withheld.isEmpty else { return place }
         let rest = destinations.filter { !withheld.contains($0) }
         let fate = NotStored.Fate.discarded(reason: consent.reason(of: app))

@@ -4,8 +4,9 @@
 ///
 /// 1. `spoolship consent APP PURPOSE off`: refused;
 /// 2. the event's member `consent`;
-/// 3. `spoolship consent APP PURPOSE on`: given;
-/// 4. `[apps.NAME] consent`: refused if it names the purpose, otherwise given.
+/// 3. the member `consent` of the app's data layer;
+/// 4. `spoolship consent APP PURPOSE on`: given;
+/// 5. `[apps.NAME] consent`: refused if it names the purpose, otherwise given.
 ///
 /// A destination with several purposes gets an event only if each of them is given. An app whose collection
 /// is off (`spoolship disable --app`) sends nothing anywhere.
@@ -48,21 +49,27 @@ public struct ConsentRules: Sendable, Equatable {
     }
 
     /// The destinations that must not get an event, by what the event says about consent.
+    ///
+    /// - Parameter layer: what the app's data layer says; nil for nothing.
     public func withheld(
-        from destinations: [DestinationName], saying statement: ConsentStatement, of app: String
+        from destinations: [DestinationName], saying statement: ConsentStatement,
+        layer: ConsentStatement? = nil, of app: String
     ) -> [DestinationName] {
         if states.isDisabled(app) { return destinations }
         return destinations.filter { name in
             guard let purposes = purposes[name] else { return false }
-            return !purposes.allSatisfy { isGiven($0, by: statement, of: app) }
+            return !purposes.allSatisfy { isGiven($0, by: statement, layer: layer, of: app) }
         }
     }
 
     /// Whether an event may be used for a purpose.
-    public func isGiven(_ purpose: String, by statement: ConsentStatement, of app: String) -> Bool {
+    public func isGiven(
+        _ purpose: String, by statement: ConsentStatement, layer: ConsentStatement? = nil, of app: String
+    ) -> Bool {
         let state = states[app, purpose]
         if state == false { return false }
-        return statement.answer(for: purpose) ?? state ?? !isNeeded(purpose, of: app)
+        return statement.answer(for: purpose) ?? layer?.answer(for: purpose) ?? state
+            ?? !isNeeded(purpose, of: app)
     }
 
     /// Whether an app's events need consent for a purpose.

@@ -29,6 +29,14 @@ public struct ConsentStatement: Sendable, Equatable {
             parts = [Part(others: false)]
             return
         }
+        read(members)
+    }
+
+    /// Reads the members of a data layer.
+    public init(members: [JSONValue.Member]) { read(members) }
+
+    /// Takes what members say.
+    private mutating func read(_ members: [JSONValue.Member]) {
         // One part for all names with dots: a part for each would make hostile lines expensive.
         var dotted = Part()
         for member in members {
@@ -44,6 +52,9 @@ public struct ConsentStatement: Sendable, Equatable {
             parts.append(dotted)
         }
     }
+
+    /// Whether a member with this name says something about consent.
+    public static func isMember(_ name: String) -> Bool { name == "consent" || name.hasPrefix("consent.") }
 
     /// The answer for a purpose; nil if nothing was said.
     public func answer(for purpose: String) -> Bool? {

@@ -1,4 +1,6 @@
+internal import Configuration
 internal import Control
+internal import EventLoops
 internal import Model
 
 /// The command for what an operator decides about consent.
@@ -34,6 +36,25 @@ enum ConsentCommand {
             text += "; \(HumanText.count(Int(inFlight))) are in flight and may arrive"
         }
         try invocation.console.print(text)
+        if words[2] != "default", result["known"]?.bool == false {
+            try tellUnknown(words[0], words[1], nearest: result["nearest"]?.string, invocation)
+        }
+    }
+
+    /// Says that nothing is known of an app. It is not refused: consent may have to be settled before an app's
+    /// first event.
+    private static func tellUnknown(
+        _ app: String, _ purpose: String, nearest: String?, _ invocation: Invocation
+    ) throws {
+        // The agent does not look at the spool's file system, which may hang.
+        let spool = try? invocation.loadSettings().settings.spool.directory
+        let names = spool.flatMap { try? WholeFile.names(in: $0) } ?? []
+        if let spool, names.contains(app), FileStatus(link: "\(spool)/\(app)")?.isDirectory == true { return }
+        let hint = (nearest ?? nearestName(to: app, among: names.filter { !$0.hasPrefix(".") }.sorted()))
+            .map { "; did you mean \($0)?" }
+        try invocation.console.print(
+            "no such app so far: \(app) is not configured, and has no directory and no events\(hint ?? "")"
+                + " (`spoolship consent \(app) \(purpose) default` takes it back)")
     }
 
     private static func list(_ invocation: Invocation) throws {

@@ -12,11 +12,15 @@ extension RuleEngine {
         guard !pushed.isEmpty, let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
             return
         }
-        let members = pushed.members(of: base, to: line.count)
+        // What an event says about consent concerns this event: in the layer it would concern all later ones.
+        let members = pushed.members(of: base, to: line.count).filter { !ConsentStatement.isMember($0.key) }
         if !members.isEmpty {
             pushMembers(members, app)
         }
     }
+
+    /// What an app's data layer says about consent; nil for nothing.
+    public func consent(of app: String) -> ConsentStatement? { layers.layers[app]?.consent }
 
     /// Pushes members, without what is hidden.
     private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
