@@ -97,6 +97,68 @@ extension EndToEnd {
             }
         }
 
+        /// The marks of Ann's events and her address that are found in the files below a directory.
+        private func leftovers(below directory: String) throws -> [String] {
+            let found = try run("/usr/bin/grep", ["-raohE", "m[0-9]+x|ann@example", directory])
+            return Set(found.text.split(separator: "\n").map(String.init)).sorted()
+        }
+
+        @Test("a user is erased in forty spellings from dead letters, data layer, sessions and archive")
+        func everyPlace() throws {
+            let bench = try Workbench()
+            bench.settings["spool.after_read"] = "\"archive\""
+            bench.settings["session.mode"] = nil
+            bench.settings["retry.intervals"] = #"["100ms"]"#
+            bench.settings["destination.compression"] = "\"none\""
+            bench.settings["queue.compression"] = "\"none\""
+            try bench.startReceiver("--marker", "\"dead\"")
+            try bench.startAgent()
+            // What the receiver takes shows that hers are refused for what they are.
+            try bench.append(
+                (0..<100).map { #"{"name":"o","key":"o\#($0)"}"# + "\n" }.joined(), to: "first.jsonl.1")
+            try wait(.seconds(60), "the first ones; \(bench.agentLog)") {
+                try bench.receiverFigure("events") >= 100
+            }
+            let spelled = Self.spellings(of: "dead")
+            // A session of a process with her name, and a layer with her address in forty members.
+            let session = #"{"name":"s","process":"ann@example.com","key":"m40x"}"#
+            let members = spelled.indices.map { #""k\#($0)":"\u0061nn@example.com""# }.joined(separator: ",")
+            let push = #"{"type":"data_layer",\#(members)}"#
+            let lines = spelled + [session, push]
+            try bench.append(lines.map { $0 + "\n" }.joined(), to: "app.jsonl.1")
+            try wait(.seconds(120), "hers to be refused; \(bench.agentLog.suffix(2000))") {
+                try bench.figures().total("spoolship_deliveries_dead_lettered_total") == 40
+                    && bench.figures().total("spoolship_deliveries_queued") == 0
+            }
+            let archive = "\(bench.spool)/.spoolship/archive"
+            try wait(.seconds(60), "the file in the archive; \(try leftovers(below: bench.spool))") {
+                try leftovers(below: archive).count > 40
+            }
+            #expect(try leftovers(below: bench.state).count >= 40)
+            let receipt = try JSONValue(parsing: Array(try erase(bench).text.utf8))
+            #expect(receipt["dead_letters"]?["events"] == 40, "\(receipt)")
+            #expect(receipt["data_layers"] == 1 && receipt["sessions"] == 1, "\(receipt)")
+            #expect(receipt["archive"]?["events"] == 40 && receipt["complete"] == true, "\(receipt)")
+            let again = try JSONValue(parsing: Array(try erase(bench).text.utf8))
+            #expect(again["dead_letters"]?["events"] == 0 && again["data_layers"] == 0, "\(again)")
+            // Her process is what another condition names.
+            #expect(try leftovers(below: bench.spool) == ["ann@example", "m40x"])
+            let rest = try run(
+                spoolship,
+                [
+                    "erase", "--yes", "--where", "process == 'ann@example.com'", "--config",
+                    bench.configuration,
+                ])
+            #expect(rest.code == 0, "\(rest)")
+            bench.killAgent()
+            #expect(try leftovers(below: bench.state) == [])
+            #expect(try leftovers(below: bench.spool) == [])
+            try bench.startAgent()
+            #expect(try bench.command("dead-letters", "list").text == "")
+            try bench.expectBalance()
+            #expect(try bench.stopAgent() == 0)
+        }
+
         private func erase(_ bench: Workbench, _ more: String...) throws -> (code: Int32, text: String) {
             try run(spoolship, ErasureTests.words + more + ["--config", bench.configuration])
         }

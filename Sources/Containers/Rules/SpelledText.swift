@@ -2,7 +2,7 @@ internal import Model
 
 /// Texts as they may be spelled, with escapes of JSON (`\u0040`), JavaScript (`\u{40}`), C (`\x40`, `\100`),
 /// URLs (`%40`) or HTML (`&#64;`, `&#x40;`, `&commat;`). A search for a person's data must find them all.
-enum SpelledText {
+package enum SpelledText {
     /// Rounds of decoding: `%2540` is `%40` after the first round.
     private static let rounds = 3
 
@@ -14,7 +14,7 @@ enum SpelledText {
     ]
 
     /// The text, and the results of each round of decoding that changes it.
-    static func decodings(of text: [UInt8]) -> [[UInt8]] {
+    package static func decodings(of text: [UInt8]) -> [[UInt8]] {
         var found = [text]
         for _ in 0..<rounds {
             guard let decoded = decoded(found[found.count - 1]) else { break }

@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import Containers
 internal import Control
 internal import EventLoops
 internal import Glibc
@@ -103,7 +104,7 @@ struct PrivacyProof {
                 ? plain
                 : plain.replacingAll("\"\(path[0])\":{", with: "\"\(path[0])\":[{")
                     .replacingAll(",\"privacy_control\"", with: "],\"privacy_control\"")
-            return [
+            let shapes: [String] = [
                 plain, shape("rejected"), disguised, twice,
                 (try? JSONValue(parsing: list)) == nil ? plain : list,
                 shape("record") { .object(($0.members ?? []).filter { $0.key != "name" }) },
@@ -112,8 +113,36 @@ struct PrivacyProof {
                 PrivacyProof.plant(.string(marker), at: pushed, in: ["type": "data_layer"]).description,
                 shape("timeless", with(.init("timestamp", "no time"))), String(plain.dropLast(2)),
                 "\(last)=\(marker) and not JSON at all",
+                shape("refused", with(.init("consent", false))),
             ]
+            // Each way of being wrong, or of being stored elsewhere, in each spelling.
+            let wellSpelled: [String] = [
+                shape("spelled"), shape("rejected"),
+                shape("pushed", with(.init("type", "data_layer"), before: true)),
+                shape("untimed", with(.init("timestamp", "no time"))),
+            ]
+            return shapes + wellSpelled.flatMap { spelled($0, path) }
         }
+    }
+
+    /// Ways to write the same event with other bytes: each of the marker's first characters as an escape, all of
+    /// them, each character of the path's names, and blanks between the members.
+    private func spelled(_ line: String, _ path: [String]) -> [String] {
+        let value = "\"\(marker)\""
+        func escaped(_ text: String, at place: Int) -> String {
+            let unit = String(Array(text.utf16)[place], radix: 16, uppercase: place % 2 == 0)
+            let escape = "\\u" + String(repeating: "0", count: max(0, 4 - unit.count)) + unit
+            return String(text.prefix(place)) + escape + String(text.dropFirst(place + 1))
+        }
+        var found = (0..<15).map { line.replacingAll(value, with: "\"\(escaped(marker, at: $0))\"") }
+        let all = marker.utf16.map { "\\u00" + String($0, radix: 16) }.joined()
+        found.append(line.replacingAll(value, with: "\"\(all)\""))
+        for name in path where name.utf8.allSatisfy({ $0 < 0x80 && $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) {
+            found += (0..<min(name.utf8.count, 11)).map {
+                line.replacingAll("\"\(name)\":", with: "\"\(escaped(name, at: $0))\":")
+            }
+        }
+        return found + [line.replacingAll("\":", with: "\" :\t "), line.replacingAll(",\"", with: "\t,  \"")]
     }
 
     /// The same events as text: broken in the ways that the output of programs is (cut, doubled, coloured,
@@ -193,6 +222,8 @@ struct PrivacyProof {
             text += "hash_key = \"file:\(directory)/hash.key\"\n"
         }
         text += "[[destination]]\nname = \"file\"\ntype = \"file\"\npath = \"\(directory)/received.jsonl\"\n"
+        text += "[[destination]]\nname = \"withheld\"\ntype = \"file\"\npurpose = \"privacy-proof\"\n"
+        text += "path = \"\(directory)/withheld.jsonl\"\n"
         let formats = HTTPSettings.Format.allCases.map { ($0.rawValue, $0) }
         // Two destinations besides the formats: one whose events become dead letters, one whose events stay
         // queued.
@@ -295,6 +326,7 @@ struct PrivacyProof {
             ("log", "log (journal)"), ("diagnose", "diagnose"), ("tap", "tap"),
             ("received.jsonl", "destination of type file"),
         ] { places.append(searched(contents(file), name)) }
+        places.append(withoutConsent())
         for (name, bytes) in receiver.kept.sorted(by: { $0.key < $1.key }) {
             places.append(searched(bytes, "receiver, \(name)"))
         }
@@ -331,7 +363,20 @@ struct PrivacyProof {
     /// Counts the marker and the control in some bytes.
     private func searched(_ bytes: [UInt8], _ name: String) -> Place {
         Place(
-            name: name, found: PrivacyProof.count(sought, in: bytes),
+            name: name, found: PrivacyProof.mentions(of: sought, in: bytes),
+            controls: PrivacyProof.count(control, in: bytes))
+    }
+
+    /// How often a text occurs in bytes, also where it is spelled with escapes.
+    static func mentions(of text: String, in bytes: [UInt8]) -> Int {
+        SpelledText.decodings(of: bytes).map { count(text, in: $0) }.max() ?? 0
+    }
+
+    /// What a destination got without consent: the events that refuse it.
+    private func withoutConsent() -> Place {
+        let bytes = contents("withheld.jsonl")
+        return Place(
+            name: "destination without consent", found: PrivacyProof.count("\(control)-refused", in: bytes),
             controls: PrivacyProof.count(control, in: bytes))
     }
 
