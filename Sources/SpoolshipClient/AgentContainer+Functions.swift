@@ -22,8 +22,8 @@ extension AgentContainer {
         functions.setMacro(handler, name)
     }
 
-    /// Registers the function of `function` tags with `"by": "app"`; nil ends that. `listeningProblem` says why
-    /// no calls come.
+    /// Registers the function of `function` tags with `"by": "app"`; nil ends that. `listeningProblem` says
+    /// why no calls come.
     ///
     /// The handler is called once an event or a push of this app is in the agent's queue and the tag fires,
     /// on a thread of the library, one call at a time, each at most once. Calls while this process does not
@@ -98,7 +98,7 @@ final class ContainerFunctions: @unchecked Sendable {
     private var confirmed: Int?
     /// Why there is no connection; nil before the first attempt.
     private var reason: AnalyticsError?
-    /// Who is told of it.
+    /// Called with the reason, or with nil.
     private var observer: (@Sendable (AnalyticsError?) -> Void)?
     /// What the observer was told last.
     private var told: AnalyticsError??

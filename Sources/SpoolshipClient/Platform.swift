@@ -62,7 +62,8 @@ final class WakePipe: Sendable {
                 _ = fcntl(end, F_SETFL, O_NONBLOCK)
             }
         }
-        (reader, writer) = (ends[0], ends[1])
+        reader = ends[0]
+        writer = ends[1]
     }
 
     deinit {
@@ -75,7 +76,7 @@ final class WakePipe: Sendable {
     func wake() {
         // A full pipe wakes as well.
         var byte: UInt8 = 1
-        if writer >= 0 { _ = write(writer, &byte, 1) }
+        _ = write(writer, &byte, 1)
     }
 
     /// Waits until a descriptor is ready to read, or until it is woken; whether it was woken.

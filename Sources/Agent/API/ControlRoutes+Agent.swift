@@ -70,10 +70,10 @@ extension ControlRoutes {
             let found = try await agent.setConsent(
                 of: app, to: try body.required("purpose", body["purpose"]?.string),
                 body["on"] == .null ? nil : try body.required("on", body["on"]?.bool))
-            let (isKnown, nearest) = try await agent.know(app)
+            let known = try await agent.know(app)
             return .json([
                 "withheld": .integer(found.withheld), "in_flight": .integer(found.inFlight),
-                "known": .bool(isKnown), "nearest": nearest.map(JSONValue.string) ?? .null,
+                "known": .bool(known.isKnown), "nearest": known.nearest.map(JSONValue.string) ?? .null,
             ])
         }
         answer("PUT", "/v1/log-level", takes: ["level"]) { _, body in

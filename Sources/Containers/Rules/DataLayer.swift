@@ -40,7 +40,7 @@ struct DataLayer: Sendable {
         for member in new {
             // A value that is too large by itself is not merged at all.
             guard DataLayer.weight(member.value) <= DataLayer.limit else { return false }
-            // Lists are merged by index, but a list of purposes refuses all others: it replaces what was said.
+            // Lists are merged by index, but a list of purposes refuses all others and replaces the old one.
             let replaces = member.key == "consent" && member.value.members == nil
             layer.size += DataLayer.merge(member, into: &layer.members, replaces: replaces)
             guard layer.size <= DataLayer.limit else { return false }

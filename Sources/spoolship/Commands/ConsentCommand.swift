@@ -41,7 +41,7 @@ enum ConsentCommand {
         }
     }
 
-    /// Says that nothing is known of an app. It is not refused: consent may have to be settled before an app's
+    /// Says that nothing is known of an app. It is not refused: consent may have to be settled before its
     /// first event.
     private static func tellUnknown(
         _ app: String, _ purpose: String, nearest: String?, _ invocation: Invocation

@@ -125,8 +125,8 @@ struct PrivacyProof {
         }
     }
 
-    /// Ways to write the same event with other bytes: each of the marker's first characters as an escape, all of
-    /// them, each character of the path's names, and blanks between the members.
+    /// Ways to write the same event with other bytes: each of the marker's first characters as an escape, all
+    /// of them, each character of the path's names, and blanks between the members.
     private func spelled(_ line: String, _ path: [String]) -> [String] {
         let value = "\"\(marker)\""
         func escaped(_ text: String, at place: Int) -> String {
