@@ -117,7 +117,7 @@ extension EndToEnd {
             try bench.append(
                 (0..<100).map { #"{"name":"o","key":"o\#($0)"}"# + "\n" }.joined(), to: "first.jsonl.1")
             try wait(.seconds(60), "the first ones; \(bench.agentLog)") {
-                try bench.receiverFigure("events") >= 100
+                bench.receiverFigure("events") >= 100
             }
             let spelled = Self.spellings(of: "dead")
             // A session of a process with her name, and a layer with her address in forty members.
@@ -131,7 +131,7 @@ extension EndToEnd {
                     && bench.figures().total("spoolship_deliveries_queued") == 0
             }
             let archive = "\(bench.spool)/.spoolship/archive"
-            try wait(.seconds(60), "the file in the archive; \(try leftovers(below: bench.spool))") {
+            try wait(.seconds(60), "the file in the archive; \(bench.agentLog.suffix(2000))") {
                 try leftovers(below: archive).count > 40
             }
             #expect(try leftovers(below: bench.state).count >= 40)
