@@ -143,8 +143,9 @@ extension ReadContext {
                 complain(of: "\(path).\(mistake.setting)", mistake.what, severity: mistake.severity)
             }
             // With the old keys a secret can be given in several ways. It would be a guess which of them
-            // holds after one was changed.
-            for secret in destination.secretSettings where secret.setting.sources.count > 1 {
+            // holds after one was changed. (An old key beside its new one is reported as such.)
+            for secret in destination.secretSettings
+            where secret.setting.sources.count(where: { if case .inline = $0 { false } else { true } }) > 1 {
                 let ways = secret.setting.sources.map { source in
                     switch source {
                     case .inline: secret.name

@@ -150,7 +150,7 @@ struct MistakesTests {
             ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"",
-                "keep one"
+                "remove token_file"
             ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nuser = \"u\"", "no password"),
             (
