@@ -146,7 +146,7 @@ extension EndToEnd {
             let rest = try run(
                 spoolship,
                 [
-                    "erase", "--yes", "--where", "process == 'ann@example.com'", "--config",
+                    "erase", "--yes", "--where", "event.process == 'ann@example.com'", "--config",
                     bench.configuration,
                 ])
             #expect(rest.code == 0, "\(rest)")
