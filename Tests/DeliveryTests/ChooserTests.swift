@@ -150,6 +150,7 @@ struct ChooserTests {
             guard case .again(let id, isProbe: true)? = parts.chooser(at: now).start() else { break }
             guard var batch = parts.kept.take(id) else { break }
             apps.append(batch.app ?? "")
+            parts.standing.updateDoubt { $0.noteAttempt(isRefused: batch.aside == .rejected) }
             // What was set aside becomes a dead letter; the others stay.
             batch.attemptedAt = now.boot + .seconds(10 * round)
             if !batch.isSetAside { parts.kept.keep(batch) }
