@@ -104,7 +104,7 @@ def main() -> int:
     faults = (draws.run if options.random else bounds.run if options.bounds else attack)(options)
     for fault in faults:
         print(f"hostile: FAILED: {fault}")
-    print("hostile: passed" if not faults else f"hostile: {len(faults)} failed")
+    print("hostile: passed" if not faults else f"hostile: {len(faults)} failed", flush=True)
     return 1 if faults else 0
 
 

@@ -7,7 +7,9 @@
   files come on top, some 26 MB, and the kernel takes them back when it needs them), and its stats port answers within 5 seconds, always;
 * the ledger balances, and what it says was acknowledged is what arrived.
 """
+import atexit
 import datetime
+import functools
 import json
 import os
 import random
@@ -290,7 +292,9 @@ class House:
         if self.options.keep:
             print(f"hostile: kept in {self.work}")
         else:
-            subprocess.run(["rm", "-rf", self.work, self.spool], check=False)
+            # A million names take longer to remove than the verdict may wait; the next growth of --bounds needs the room at once.
+            remove = functools.partial(subprocess.run, ["rm", "-rf", self.work, self.spool], check=False)
+            remove() if self.options.bounds else atexit.register(remove)
 
 
 class Arrivals(threading.Thread):

@@ -273,13 +273,18 @@ final class SpoolHarness: Sendable {
 
     // MARK: Waiting
 
-    /// Waits until the condition holds, at most a minute: machines that build and test are slow. After a first wait in vain
-    /// a test has failed, and the next waits are short: a loop of them must not hold up the whole run.
+    /// Waits until the condition holds, at most a minute in which no line arrives: machines that build and test are slow.
+    /// After a first wait in vain a test has failed, and the next waits are short: a loop of them must not hold up the
+    /// whole run.
     func until(
         _ what: Comment, at location: SourceLocation = #_sourceLocation, _ condition: () -> Bool
     ) async {
         let limit: Duration = hasWaitedInVain.load(ordering: .relaxed) ? .seconds(1) : .seconds(60)
-        if await holds(within: limit, condition) { return }
+        var arrived: Int
+        repeat {
+            arrived = queue.lines.count
+            if await holds(within: limit, condition) { return }
+        } while queue.lines.count > arrived
         hasWaitedInVain.store(true, ordering: .relaxed)
         let waited = "waited too long: \(what)"
         Issue.record(
