@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/clients.md says where each call of three SDKs went: each row names something that exists, and a test.
+/// docs/analytics.md says where each call of three SDKs went: each row names something that exists, and a test.
 @Suite("The page about the calls of three SDKs")
 struct MappingPageTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -90,7 +90,7 @@ struct MappingPageTests {
     private static func rows() throws -> [[String]] {
         var rows: [[String]] = []
         var isTable = false
-        for line in try text("docs/clients.md").split(separator: "\n", omittingEmptySubsequences: false) {
+        for line in try text("docs/analytics.md").split(separator: "\n", omittingEmptySubsequences: false) {
             guard line.hasPrefix("|") else {
                 isTable = false
                 continue

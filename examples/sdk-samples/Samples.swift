@@ -1,5 +1,5 @@
 //  The first programs that the documentation of three SDKs shows, for a server. `client-samples DIRECTORY SOCKET` runs them one after
-//  the other and prints how each ended; docs/clients.md says what differs.
+//  the other and prints how each ended; docs/analytics.md says what differs.
 
 import SpoolshipClient
 
