@@ -136,7 +136,11 @@ public final class TextFormat: Sendable {
             try TextExpression(text, key: "first_line")
         }
         keptName = settings.keepLine.map { RecordWriter.quotedName($0) } ?? []
-        joinsLines = first != nil || kind.joinsLines
+        if case .jsonIn = kind {
+            joinsLines = false
+        } else {
+            joinsLines = first != nil || kind.joinsLines
+        }
     }
 
     /// Chooses the way of reading. A name has priority over a template, because no name contains `$` or `%`.
@@ -225,7 +229,8 @@ public final class TextFormat: Sendable {
 
     // MARK: Records of several lines
 
-    /// Whether a line is the first of a record.
+    /// Whether a line is the first of a record. Programs mix lines of JSON with lines of text: without
+    /// `first_line` a line of JSON is a record alone, and the line after it begins another.
     ///
     /// - Parameters:
     ///   - line: the line, without its line feed. An empty line belongs to the record before it.
@@ -234,11 +239,21 @@ public final class TextFormat: Sendable {
         guard line.count > 0 else { return false }
         let bytes = Bytes(line)
         if let first { return first.finds(bytes) }
+        if TextFormat.isObject(line) || TextFormat.isObject(previous) { return true }
         return switch kind {
         case .builtIn(let format): format.begins(bytes, after: Bytes(previous))
         case .template(let template): template.begins(bytes)
         case .pattern, .columns, .jsonIn, .none: true
         }
+    }
+
+    /// Whether a line looks like a JSON object with members. A line of a stack trace or a dump may be
+    /// `{main}` or `{a=1}`, so a quote must follow the brace.
+    private static func isObject(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard line.first == UInt8(ascii: "{"), line.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") else {
+            return false
+        }
+        return line.dropFirst().first { $0 > 0x20 } == UInt8(ascii: "\"")
     }
 
     // MARK: Parsing

@@ -326,6 +326,37 @@ struct WrappedLineTests {
         #expect(found.sorted() == expected.sorted(), "\(Seeds.again(seed))")
     }
 
+    @Test(
+        "lines of JSON among lines that a format joins are records, in a container as in a file",
+        arguments: [nil] + LineWrapper.allCases.map(Optional.some))
+    func jsonAmongText(format: LineWrapper?) throws {
+        let text = ["2026-11-20 09:59:00,413 ERROR [main] shop.Cart - no", "\tat a.b(C.java:1)"]
+        let objects = [#"{"level":"info","a":1}"#, "{\"level\":\"error\",\"a\":2}\r"]
+        let lines = text + objects + text + objects.prefix(1) + [""] + text
+        let found = records(
+            format.map { format in lines.flatMap { wrap($0, "stdout", format) } } ?? lines,
+            try options(format, parse: "java", firstLine: nil))
+        let message = JSONValue.string("no\n\tat a.b(C.java:1)")
+        #expect(found.map { $0["message"] } == [message, nil, nil, message, nil, message])
+        #expect(found.map { $0["a"] } == [nil, 1, 2, nil, 1, nil])
+    }
+
+    @Test(
+        "after a line that ends before a hidden value no object of the same stream is sent, whatever the format",
+        arguments: ["nginx", "java"], LineWrapper.allCases)
+    func hiddenValue(parse: String, format: LineWrapper) throws {
+        var reading = Reading(try options(format, parse: parse, firstLine: nil))
+        reading.pass.withheld = .members
+        let name = wrap(#""password":"#, "stdout", format)[0]
+        let value = wrap(#"{"k":"s3cret"}"#, "stdout", format)[0]
+        let other = wrap(#"{"k":"s3cret"}"#, "stderr", format)[0]
+        #expect(reading.read(name).verdict.kind == .quarantined)
+        #expect(reading.read(other).verdict.kind == .accepted)
+        #expect(reading.read(value).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(value).verdict.kind == .accepted)
+    }
+
     @Test("a joined record has the runtime's time of its first line, if it has none of its own")
     func joinedTime() throws {
         let lines = [

@@ -406,6 +406,19 @@ struct TemplateTests {
             .count == 2)
     }
 
+    @Test("a line of JSON is a record alone, unless first_line says otherwise; json_in joins nothing")
+    func linesOfJSON() throws {
+        let text = "2026-11-29 10:00:00,123 INFO [main] a - b\n"
+        let objects = "{\"a\":1}\r\nc\n{a=1}\n{main}\n{ \"b\": {} } \n{\"c\":2}\n"
+        let lines = Array("\(text)\(objects)\(text)\tat d\n".utf8)
+        let java = try format("java")
+        #expect(records(lines, java).map(\.lines) == [1...1, 2...2, 3...5, 6...6, 7...7, 8...9])
+        let own = try format("java", firstLine: "^2026")
+        #expect(records(lines, own).map(\.lines) == [1...7, 8...9])
+        let inner = try format("json_in:log", firstLine: "^x")
+        #expect(!inner.joinsLines)
+    }
+
     @Test(
         "a template that cannot be read back is refused",
         arguments: ["$a$b", "$", "${a", "${a:colour} x", "%h %Y", "ngnix", "${a:rest} $b"])

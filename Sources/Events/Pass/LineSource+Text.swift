@@ -23,7 +23,8 @@ extension LineSource {
         // Programs mix lines of JSON with lines of text, and a record that `first_line` begins may be JSON.
         if first == .openBrace {
             let (after, isObject) = scanner.scanLine(block, from: start, to: next)
-            if isObject, after == next { return object(next) }
+            // Empty lines behind the object belong to its record.
+            if isObject, after >= text.startAddress(in: block) + text.count { return object(next) }
         }
         if format.parses,
             let reading = parse(
@@ -41,11 +42,13 @@ extension LineSource {
     /// Parses a text. Returns nil if the text does not match the format; the caller then decides what becomes
     /// of it.
     ///
-    /// - Parameter readable: number of bytes that may be loaded from the text's first byte on; at least the
-    ///   text's length. The parser loads several bytes at a time.
+    /// - Parameters:
+    ///   - readable: number of bytes that may be loaded from the text's first byte on; at least the text's
+    ///     length. The parser loads several bytes at a time.
+    ///   - stream: the stream that a runtime has noted; empty for a line that is not wrapped.
     mutating func parse(
         _ text: UnsafeBufferPointer<UInt8>, by format: TextFormat, _ next: Int, readable: Int? = nil,
-        _ counts: inout EventCounts
+        stream: [UInt8] = [], _ counts: inout EventCounts
     ) -> Reading? {
         let failure = format.parse(
             UnsafeRawBufferPointer(text), readable: readable ?? text.count,
@@ -58,7 +61,7 @@ extension LineSource {
         // The text may hold the value of a hidden member without the member's name, so no rule would find it.
         if withholding.texts == .members {
             // The next line may be the value of a member that this text ends with.
-            withholding.note(text, endsBeforeValueOf: withholding.producer)
+            withholding.note(text, endsBeforeValueOf: withholding.producer + stream)
             return withheld(next)
         }
         return nil

@@ -123,7 +123,9 @@ extension LineSource {
             if let textFormat, textFormat.parses, textFormat.jsonMember == nil {
                 // Programs mix lines of JSON with lines of text.
                 if content.first == .openBrace, scanCopy(of: content) { return .object(next: next) }
-                if let reading = parse(content, by: textFormat, next, &counts) { return reading }
+                if let reading = parse(content, by: textFormat, next, stream: stream, &counts) {
+                    return reading
+                }
                 if app?.settings.quarantinesUnmatched == true { return unmatched(next, counts) }
             }
             if let member = textFormat?.jsonMember, scanCopy(of: content) {
