@@ -1,3 +1,4 @@
+import Model
 import Testing
 
 @testable import spoolship
@@ -27,5 +28,19 @@ struct PrivacyProofTests {
         let together = Array(spelled.joined(separator: "\n").utf8)
         #expect(PrivacyProof.mentions(of: marker, in: together) == spelled.count)
         #expect(PrivacyProof.mentions(of: marker, in: Array("marker4711\\u0041example.com".utf8)) == 0)
+    }
+
+    @Test("what is unread or unsent is on its way; what is set aside, rejected or held is not")
+    func onTheWay() throws {
+        let status = try JSONValue(
+            parsing: """
+                {"spool":{"lag_bytes":465},"destinations":[
+                {"name":"file","set_aside":{},"lanes":[{"queued":0},{"queued":0}]},
+                {"name":"loki","set_aside":{"a":5,"b":2},"lanes":[{"queued":1},{"queued":9}]},
+                {"name":"ga4","set_aside":{"a":9},"lanes":[{"queued":0},{"queued":9}]},
+                {"name":"rejecting","lanes":[{"queued":7}]},{"name":"holding","lanes":[{"queued":7}]}]}
+                """)
+        #expect(PrivacyProof.onTheWay(status) == ["465 bytes unread", "3 events for loki"])
+        #expect(PrivacyProof.onTheWay(["spool": ["lag_bytes": 0], "destinations": []]).isEmpty)
     }
 }

@@ -22,10 +22,10 @@ enum PrivacyCommand {
             running agent is not touched; functions are not called.
 
             If rules need other events than these, --events FILE names events to plant the marker in, one object a \
-            line.
+            line; the first of them in every spelling of names and values.
 
             Exits with 0 if the marker is nowhere and events were seen, with 1 if it is somewhere, with 75 if no event \
-            arrived, which proves nothing. Rules of the configuration that hide or change members are in force, too.
+            arrived, or not all of them in time, which proves nothing. Rules of the configuration that hide or change members are in force, too.
 
             A redaction with a condition is proved for these events only: each is named with its condition, because events \
             for which it does not hold keep the value.
@@ -84,18 +84,36 @@ enum PrivacyCommand {
             ofApp: set(
                 { $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
             directory: PrivacyProof.makeDirectory())
-        let places = try proof.run()
+        let findings = try proof.run()
+        let places = findings.places
         for place in places {
             let seen =
                 place.controls == 0
                 ? "and no other value of the events" : "\(place.controls) other values of the events"
-            let verdict = place.found == 0 ? "not found" : "FOUND \(place.found) times"
-            try invocation.console.print(
-                "  \(HelpText.pad(place.name, to: 36))  \(invocation.console.styled(HelpText.pad(verdict, to: 14), place.found == 0 ? .green : .red))  \(seen)"
-            )
+            // Where events have not been yet, or what was not searched, "not found" would not be true.
+            let isProved = findings.late.isEmpty && place.isSearched
+            let (verdict, colour): (String, Console.Style) =
+                place.found > 0
+                ? ("FOUND \(place.found) times", .red)
+                : isProved ? ("not found", .green) : ("not proved", .yellow)
+            let title = HelpText.pad(place.name, to: 36)
+            let styled = invocation.console.styled(HelpText.pad(verdict, to: 14), colour)
+            try invocation.console.print("  \(title)  \(styled)  \(seen)")
         }
         // A marker that was found decides first: it disproves the redaction even if few events arrived.
         guard places.allSatisfy({ $0.found == 0 }) else { throw CommandFailure(.negative) }
+        guard findings.late.isEmpty else {
+            throw CommandFailure(
+                .temporaryFailure,
+                "gave up waiting for \(findings.late.joined(separator: ", ")), so nothing is proved;"
+                    + " try again, or with fewer events in --events")
+        }
+        let large = places.filter { !$0.isSearched }.map(\.name)
+        guard large.isEmpty else {
+            throw CommandFailure(
+                .temporaryFailure,
+                "too large to search: \(large.joined(separator: ", ")); try with fewer events in --events")
+        }
         guard places.contains(where: { $0.name.hasPrefix("receiver") && $0.controls > 0 }) else {
             throw CommandFailure(
                 .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")

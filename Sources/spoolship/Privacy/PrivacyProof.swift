@@ -20,11 +20,24 @@ struct PrivacyProof {
         var found = 0
         /// How often the control occurs there: whether events have been there.
         var controls = 0
+        /// Whether all of it was searched; a file larger than `mostBytes` is not.
+        var isSearched = true
 
         /// The sums of two parts of the same place.
         static func + (left: Place, right: Place) -> Place {
-            Place(name: left.name, found: left.found + right.found, controls: left.controls + right.controls)
+            Place(
+                name: left.name, found: left.found + right.found, controls: left.controls + right.controls,
+                isSearched: left.isSearched && right.isSearched)
         }
+    }
+
+    /// What a run found.
+    struct Findings {
+        /// The places that were searched.
+        let places: [Place]
+        /// What had not passed when the run gave up waiting, in words; empty if everything had. Otherwise a
+        /// place without the marker proves nothing, since events may not have been there yet.
+        let late: [String]
     }
 
     /// The paths at which the marked value is put, as names of members from the outside in.
@@ -71,8 +84,11 @@ struct PrivacyProof {
     /// The lines that an app writes for one path: good ones, and each way of being wrong that takes another
     /// way through the agent, because each of these ways stores something: quarantine, dead letters, records,
     /// data layer, memory.
+    ///
+    /// Only the first event comes in all spellings, ten times as many lines: how a name is spelled does not
+    /// depend on the event, and with many events they would take minutes.
     private func lines(with path: [String]) -> [String] {
-        events.flatMap { event -> [String] in
+        events.enumerated().flatMap { index, event -> [String] in
             // A good event with the marker and the control; the control's suffix names the shape.
             func shape(_ name: String, _ change: (JSONValue) -> JSONValue = { $0 }) -> String {
                 let planted = PrivacyProof.plant(.string(marker), at: path[...], in: event)
@@ -121,7 +137,7 @@ struct PrivacyProof {
                 shape("pushed", with(.init("type", "data_layer"), before: true)),
                 shape("untimed", with(.init("timestamp", "no time"))),
             ]
-            return shapes + wellSpelled.flatMap { spelled($0, path) }
+            return shapes + (index == 0 ? wellSpelled.flatMap { spelled($0, path) } : [])
         }
     }
 
@@ -249,10 +265,10 @@ struct PrivacyProof {
 
     /// Runs the agent and searches what it leaves. Afterwards the directory is gone.
     ///
-    /// - Returns: the places that were searched.
+    /// - Returns: the places that were searched, and what had not passed by then.
     /// - Throws: `CommandFailure` with code 73 if the files cannot be made, and 75 if the agent does not
     ///   answer within 20 s.
-    func run() throws(CommandFailure) -> [Place] {
+    func run() throws(CommandFailure) -> Findings {
         defer { ChildProgram.end(ChildProgram.start(["rm", "-rf", "--", directory], into: "/dev/null"), 0) }
         let receiver: KeepingReceiver
         do throws(SystemError) {
@@ -301,16 +317,7 @@ struct PrivacyProof {
             mode: 0o600)
         try? WholeFile.replace(
             "\(directory)/spool/\(app)/whole.json", with: Array(lines[0].utf8), mode: 0o600)
-        // Waits until each format has received something, the last event has arrived, and rejected and
-        // quarantined ones are stored.
-        _ = wait(seconds: 20, receiver) {
-            let rows = tables()
-            let arrived =
-                HTTPSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
-                && PrivacyProof.count("\(control)-text", in: receiver.kept["ndjson"] ?? []) > 0
-            return arrived
-                && ["quarantine", "dead letters"].allSatisfy { name in rows.contains { $0.name == name } }
-        }
+        let late = waitUntilPassed(receiver, client)
         // Events that are still on their way, such as retries, have three seconds more.
         _ = wait(seconds: 3, receiver) { false }
         // Runs after the events, so that its output includes everything that the agent says about them.
@@ -325,12 +332,69 @@ struct PrivacyProof {
         for (file, name) in [
             ("log", "log (journal)"), ("diagnose", "diagnose"), ("tap", "tap"),
             ("received.jsonl", "destination of type file"),
-        ] { places.append(searched(contents(file), name)) }
+        ] { places.append(searched(file: file, name)) }
         places.append(withoutConsent())
-        for (name, bytes) in receiver.kept.sorted(by: { $0.key < $1.key }) {
-            places.append(searched(bytes, "receiver, \(name)"))
+        // Also those that got nothing, which must show.
+        for name in Set(receiver.kept.keys).union(HTTPSettings.Format.allCases.map(\.rawValue)).sorted() {
+            places.append(searched(receiver.kept[name] ?? [], "receiver, \(name)"))
         }
-        return places
+        return Findings(places: places, late: late)
+    }
+
+    /// Serves the receiver until everything that was written has passed the agent.
+    ///
+    /// That is so when nothing is on its way, each format has received something, the last event has arrived,
+    /// and rejected and quarantined ones are stored. Rules may keep events from a place: if nothing is on its
+    /// way for 20 s, there will be no more.
+    ///
+    /// - Returns: what is on its way if that has not changed for a minute, in words; empty if nothing is.
+    private func waitUntilPassed(_ receiver: KeepingReceiver, _ client: ControlClient) -> [String] {
+        var late: [String]?
+        var deadline = SystemTime().bootTime
+        while true {
+            receiver.serve()
+            let found = onTheWay(client)
+            let now = SystemTime().bootTime
+            if found != late {
+                late = found
+                deadline = now + .seconds(found.isEmpty ? 20 : 60)
+            }
+            if found.isEmpty, hasArrived(receiver) { return [] }
+            guard now < deadline else {
+                return found.isEmpty && !hasRows("chunk") && !hasRows("quarantine") ? ["all events"] : found
+            }
+        }
+    }
+
+    /// Whether there is something in each place that events without special rules come to.
+    private func hasArrived(_ receiver: KeepingReceiver) -> Bool {
+        HTTPSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
+            && PrivacyProof.count("\(control)-text", in: receiver.kept["ndjson"] ?? []) > 0
+            && hasRows("quarantine") && hasRows("dead_letter")
+    }
+
+    /// What the agent has not read or not sent yet, in words.
+    private func onTheWay(_ client: ControlClient) -> [String] {
+        guard let answer = try? client.request("GET", "/v1/status"), answer.status == 200,
+            let status = try? JSONValue(parsing: answer.body)
+        else { return ["events: the agent does not answer"] }
+        return PrivacyProof.onTheWay(status)
+    }
+
+    /// The same by the answer to `GET /v1/status`. What is set aside stays in the queue, where it is
+    /// searched; so does what the destinations `rejecting` and `holding` are there for.
+    static func onTheWay(_ status: JSONValue) -> [String] {
+        let unread = status["spool"]?["lag_bytes"]?.integer ?? 0
+        let unsent = (status["destinations"]?.array ?? []).compactMap { destination -> String? in
+            guard let name = destination["name"]?.string, !["rejecting", "holding"].contains(name) else {
+                return nil
+            }
+            let queued = (destination["lanes"]?.array ?? []).compactMap { $0["queued"]?.integer }
+            let aside = (destination["set_aside"]?.members ?? []).compactMap(\.value.integer)
+            let events = queued.reduce(0, +) - aside.reduce(0, +)
+            return events > 0 ? "\(events) events for \(name)" : nil
+        }
+        return (unread > 0 ? ["\(unread) bytes unread"] : []) + unsent
     }
 
     /// Appends bytes to the app's file in the spool.
@@ -355,9 +419,25 @@ struct PrivacyProof {
 
     // MARK: Searching
 
-    /// The bytes of a file of the proof; empty if it does not exist.
+    /// The largest file that is searched, in bytes.
+    private static let mostBytes = 1 << 28
+
+    /// The bytes of a file of the proof; empty if it does not exist or is too large.
     private func contents(_ file: String) -> [UInt8] {
-        (try? WholeFile.bytes(of: "\(directory)/\(file)", atMost: 1 << 28)) ?? []
+        (try? WholeFile.bytes(of: "\(directory)/\(file)", atMost: PrivacyProof.mostBytes)) ?? []
+    }
+
+    /// Counts the marker and the control in a file of the proof.
+    private func searched(file: String, _ name: String) -> Place {
+        let bytes = contents(file)
+        var place = searched(bytes, name)
+        var status = stat()
+        // A file that is too large was not read.
+        place.isSearched =
+            !bytes.isEmpty || stat("\(directory)/\(file)", &status) != 0
+            // bounded: only compared.
+            || status.st_size <= PrivacyProof.mostBytes
+        return place
     }
 
     /// Counts the marker and the control in some bytes.
@@ -374,16 +454,28 @@ struct PrivacyProof {
 
     /// What a destination got without consent: the events that refuse it.
     private func withoutConsent() -> Place {
-        let bytes = contents("withheld.jsonl")
-        return Place(
-            name: "destination without consent", found: PrivacyProof.count("\(control)-refused", in: bytes),
-            controls: PrivacyProof.count(control, in: bytes))
+        var place = searched(file: "withheld.jsonl", "destination without consent")
+        place.found = PrivacyProof.count("\(control)-refused", in: contents("withheld.jsonl"))
+        return place
     }
 
     /// Counts in all files of a directory.
     private func files(_ folder: String, as name: String) -> Place {
         let files = (try? WholeFile.names(in: "\(directory)/\(folder)")) ?? []
-        return files.map { searched(contents("\(folder)/\($0)"), name) }.reduce(Place(name: name), +)
+        return files.map { searched(file: "\(folder)/\($0)", name) }.reduce(Place(name: name), +)
+    }
+
+    /// Whether a table of the queue has a row. Reading all of them would take seconds each time.
+    private func hasRows(_ table: String) -> Bool {
+        var database: OpaquePointer?
+        defer { sqlite3_close(database) }
+        let file = "\(directory)/state/queue.sqlite"
+        guard sqlite3_open_v2(file, &database, SQLITE_OPEN_READONLY, nil) == SQLITE_OK else { return false }
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        let query = "SELECT 1 FROM \(table) LIMIT 1"
+        return sqlite3_prepare_v2(database, query, -1, &statement, nil) == SQLITE_OK
+            && sqlite3_step(statement) == SQLITE_ROW
     }
 
     /// The rows of the queue's tables. The file is searched, too, but a page can end within a value, so that
