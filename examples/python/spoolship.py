@@ -409,6 +409,8 @@ class Container:
                 raise AgentUnavailable(f"{self._socket}: {error}") from error
             if status != 200:
                 raise _refusal(status, answer)
+            if not isinstance(answer, dict):
+                raise AgentUnavailable(f"{self._socket}: the answer is no object")
             if not answer.get("calls"):
                 value = answer.get("value")
                 return standard if value is None else value
@@ -450,7 +452,7 @@ class Container:
 
     def observe_listening(self, observer):
         """Calls observer(None) when the agent gives calls, and observer(why) when it does not: each time that this changes. It is tried
-        again after a tenth of a second, then after twice as long each time, 30 seconds at most."""
+        again after a tenth of a second, then after twice as long each time, 30 seconds at most, until a connection has lasted a second."""
         self._observer = observer
 
     @property
@@ -491,13 +493,16 @@ class Container:
                     for end in wake:
                         end.close()
                     return
+            begun = time.monotonic()
             try:
-                if self._hear(names, change, wake[0]):
-                    pause = 0.1
+                self._hear(names, change, wake[0])
                 why = AgentUnavailable("the agent has ended the connection")
-            except (OSError, ValueError, AgentUnavailable) as error:
+            except Exception as error:  # Whatever it was: without this thread no call would ever come.
                 why = error
             with self._lock:
+                # Not at the confirmation: what fails right after it would be tried ten times a second.
+                if self._confirmed is not None and time.monotonic() - begun >= 1:
+                    pause = 0.1
                 self._confirmed = None
                 must_wait = self._changes == change
             if must_wait:
@@ -507,8 +512,8 @@ class Container:
             _drain(wake[0])
 
     def _hear(self, names, change, wake):
-        """Reads calls until the agent ends the connection, or the functions change; whether the agent has given calls."""
-        confirmed, ending, waiting, has_head = False, False, b"", False
+        """Reads calls until the agent ends the connection, or the functions change."""
+        ending, waiting, has_head = False, b"", False
         body = json.dumps({"app": self.app, "container": self.id, "functions": names}).encode()
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(10)
@@ -528,13 +533,16 @@ class Container:
                         continue
                 piece = connection.recv(65536)
                 if not piece:
-                    return confirmed
+                    return
                 waiting += piece
                 if not has_head:
                     head, mark, rest = waiting.partition(b"\r\n\r\n")
                     if not mark:
                         continue
-                    status = int(head.split(b" ", 2)[1])
+                    found = re.match(rb"HTTP/\S+ (\d+)", head)
+                    if not found:
+                        raise AgentUnavailable(f"{self._socket}: the answer is not HTTP")
+                    status = int(found[1])
                     if status != 200:
                         while piece:
                             piece = connection.recv(65536)
@@ -543,26 +551,22 @@ class Container:
                     waiting, has_head = rest, True
                 *lines, waiting = waiting.split(b"\n")
                 for line in lines:
-                    confirmed = self._take(json.loads(line), change) or confirmed
+                    self._take(json.loads(line), change)
 
     def _take(self, message, change):
-        """Takes the confirmation, for which it returns true, or a call."""
+        """Takes the confirmation, or a call."""
         if message.get("listening"):
             with self._lock:
                 self._confirmed = change
                 is_current = self._changes == change
             if is_current:
                 self._tell(None)
-            return True
+            return
         handler = self._tags.get(message.get("function"))
         if handler is None:
             self._unhandled += 1
         else:
-            try:
-                handler(message["function"], message.get("parameters", {}))
-            except Exception:  # A mistake of one handler must not end the others' calls.
-                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
-        return False
+            _call(handler, message["function"], message.get("parameters", {}))
 
     def _tell(self, why):
         self._problem = why
@@ -570,7 +574,7 @@ class Container:
         if self._told != (text,):
             self._told = (text,)
             if self._observer:
-                self._observer(why)
+                _call(self._observer, why)
 
 
 class AgentUnavailable(Exception):
@@ -578,8 +582,20 @@ class AgentUnavailable(Exception):
 
 
 def _refusal(status, answer):
-    message = answer.get("error", {}).get("message") or f"the agent answered with {status}"
+    try:
+        message = answer["error"]["message"]
+    except (KeyError, TypeError, IndexError):
+        message = None
+    message = message or f"the agent answered with {status}"
     return ValueError(message) if status in (400, 404, 413) else AgentUnavailable(message)
+
+
+def _call(function, *words):
+    """Calls a handler or an observer. Its mistake is said as that of a thread, and must not end the calls of the others."""
+    try:
+        function(*words)
+    except BaseException:
+        threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
 
 def _ready(sockets, seconds=None):
