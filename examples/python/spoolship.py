@@ -438,17 +438,19 @@ class Container:
         if self.app is None:
             raise ValueError("name the app: Container(id, app)")
         with self._lock:
-            if (name in self._tags) != (handler is not None):
-                self._changes += 1
+            is_change = (name in self._tags) != (handler is not None)
+            self._changes += is_change
             self._tags = {**self._tags, name: handler}
             if handler is None:
                 del self._tags[name]
             if self._thread is None and self._tags:
                 self._wake = socket.socketpair()
-                self._wake[0].setblocking(False)
+                for end in self._wake:
+                    end.setblocking(False)
                 self._thread = threading.Thread(target=self._listen, name="spoolship", daemon=True)
                 self._thread.start()
-            self._signal()
+            elif is_change:
+                self._signal()
 
     def observe_listening(self, observer):
         """Calls observer(None) when the agent gives calls, and observer(why) when it does not: each time that this changes. It is tried
@@ -480,7 +482,10 @@ class Container:
 
     def _signal(self):
         if self._wake:
-            self._wake[1].send(b"x")
+            try:
+                self._wake[1].send(b"x")
+            except BlockingIOError:
+                pass  # So much waits there that the thread will wake. To wait for it here, with the lock, would stop both.
 
     def _listen(self):
         """The thread: connects, and reads calls, until there are no functions of tags."""
