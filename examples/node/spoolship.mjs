@@ -357,7 +357,8 @@ export class AgentUnavailable extends Error {}
  */
 export class Container {
   #socket; #timeout; #macros = new Map(); #tags = new Map();
-  #connection = null; #timer = null; #confirmed = false; #pause = 100; #problem = null; #told; #observer = null; #unhandled = 0;
+  #connection = null; #open = new Set(); #timer = null; #since = null; #pause = 100;
+  #problem = null; #told; #observer = null; #unhandled = 0;
 
   constructor(id, { app = null, controlSocket = "/run/spoolship/control.sock", timeout = 10_000 } = {}) {
     this.id = id;
@@ -433,12 +434,12 @@ export class Container {
 
   /**
    * Calls observer(null) when the agent gives calls, and observer(why) when it does not: each time that this changes. It is tried again after a
-   * tenth of a second, then after twice as long each time, 30 seconds at most.
+   * tenth of a second, then after twice as long each time, 30 seconds at most, until a connection has lasted a second.
    */
   observeListening(observer) { this.#observer = observer; }
 
   /** Whether the agent gives this process calls of tags now. */
-  get isListening() { return this.#confirmed; }
+  get isListening() { return this.#since !== null; }
 
   /** Why it gives none, as far as it was tried: an Error; null while it gives calls. */
   get listeningProblem() { return this.#problem; }
@@ -453,19 +454,27 @@ export class Container {
     this.#begin();
   }
 
-  /** Connects for the functions of now. Another connection is given up once this one has them: no call is between the two. */
+  /**
+   * Connects for the functions of now. The connection before is read on until this one is confirmed, and then until it is silent: of its calls only
+   * one that the agent writes at the very moment of its end is lost.
+   */
   #begin() {
     clearTimeout(this.#timer);
-    const before = this.#connection;
+    let before = this.#connection;
     this.#connection = null;
-    this.#confirmed = false;
+    this.#disconnected();
     if (!this.#tags.size) {
-      before?.destroy();
+      for (const each of this.#open) each.destroy();
       return;
     }
+    const replace = () => {
+      if (before && !before.destroyed) retire(before);
+      before = null;
+    };
     const body = JSON.stringify({ app: this.app, container: this.id, functions: [...this.#tags.keys()].sort() });
     const connection = connect(this.#socket);
     this.#connection = connection;
+    this.#open.add(connection);
     let [waiting, head, problem] = ["", null, null];
     connection.setEncoding("utf8");
     connection.setTimeout(10_000, () => connection.destroy(new Error("the agent took too long to answer")));
@@ -479,6 +488,7 @@ export class Container {
         if (end < 0) return;
         head = waiting.slice(0, end);
         waiting = waiting.slice(end + 4);
+        if (!head.startsWith("HTTP/")) return connection.destroy(new Error("the answer is not HTTP"));
       }
       if (head.split(" ", 2)[1] !== "200") return;
       connection.setTimeout(0); // Silence means that there is nothing to say.
@@ -486,37 +496,45 @@ export class Container {
       waiting = lines.pop();
       try {
         for (const line of lines) {
-          if (this.#take(JSON.parse(line), connection)) before?.destroy();
+          if (this.#take(JSON.parse(line), connection)) replace();
         }
       } catch (error) {
         connection.destroy(error); // Not the agent's words.
       }
     });
     connection.on("close", () => {
-      before?.destroy();
+      this.#open.delete(connection);
+      replace();
       if (connection !== this.#connection) return; // Another one has taken its place.
-      if (head !== null && head.split(" ", 2)[1] !== "200") problem = refusal({ status: Number(head.split(" ", 2)[1]), body: waiting });
-      this.#confirmed = false;
-      this.#tell(problem ?? new AgentUnavailable("the agent has ended the connection"));
+      const status = head?.startsWith("HTTP/") ? Number(head.split(" ", 2)[1]) : 200;
+      if (status !== 200) problem = refusal({ status, body: waiting });
+      this.#connection = null;
+      this.#disconnected();
+      // Before the observer, which may begin or end a connection.
       this.#timer = setTimeout(() => this.#begin(), this.#pause);
       this.#pause = Math.min(this.#pause * 2, 30_000);
+      this.#tell(problem ?? new AgentUnavailable("the agent has ended the connection"));
     });
+  }
+
+  /** Notes that no calls come. The next wait is short only if they came for a second: what fails at once must not be tried ten times a second. */
+  #disconnected() {
+    if (this.#since !== null && performance.now() - this.#since >= 1000) this.#pause = 100;
+    this.#since = null;
   }
 
   /** Takes the confirmation, for which it returns true, or a call. */
   #take(message, connection) {
     if (message.listening) {
-      this.#pause = 100;
       if (connection === this.#connection) {
-        this.#confirmed = true;
+        this.#since = performance.now();
         this.#tell(null);
       }
       return true;
     }
     const handler = this.#tags.get(message.function);
     if (!handler) this.#unhandled += 1;
-    // In a turn of its own: a mistake of one handler must not end the others' calls.
-    else setImmediate(() => handler(message.function, message.parameters ?? {}));
+    else setImmediate(() => call(handler, message.function, message.parameters ?? {}));
     return false;
   }
 
@@ -525,8 +543,31 @@ export class Container {
     const text = why && why.message;
     if (this.#told === text) return;
     this.#told = text;
-    this.#observer?.(why);
+    if (this.#observer) call(this.#observer, why);
   }
+}
+
+/** Calls a handler or an observer. Its mistake, or its promise's, is a warning of the process, and must not end the calls of the others. */
+async function call(handler, ...words) {
+  try {
+    await handler(...words);
+  } catch (error) {
+    process.emitWarning(error instanceof Error ? error : String(error));
+  }
+}
+
+/**
+ * Ends a connection that another one has replaced, once it brought nothing for a second, or after ten. It looks after the sockets were read: while
+ * the program was busy, calls may have come.
+ */
+function retire(connection) {
+  let [seen, seconds] = [connection.bytesRead, 0];
+  const timer = setInterval(() => setImmediate(() => {
+    seconds += 1;
+    if (connection.bytesRead === seen || seconds >= 10) connection.destroy();
+    seen = connection.bytesRead;
+  }), 1000);
+  connection.on("close", () => clearInterval(timer));
 }
 
 function refusal({ status, body }) {
