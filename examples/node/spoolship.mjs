@@ -383,14 +383,13 @@ export class Container {
 
   /** The agent names the calls that the value needs, and is asked again with their answers; it remembers nothing in between. */
   async #value(key, type, standard) {
-    const deadline = performance.now() + this.#timeout;
     const macros = new Map(this.#macros);
     const answers = {};
     for (;;) {
       const question = { key, type, container: this.id, functions: [...macros.keys()].sort(), answers };
       let answer;
       try {
-        answer = await ask(this.#socket, "POST", "/v1/values", JSON.stringify(question), deadline - performance.now());
+        answer = await ask(this.#socket, "POST", "/v1/values", JSON.stringify(question), this.#timeout);
       } catch (error) {
         throw new AgentUnavailable(`${this.#socket}: ${error.message}`);
       }

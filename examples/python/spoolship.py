@@ -397,13 +397,13 @@ class Container:
 
     def _value(self, key, kind, standard):
         """The agent names the calls that the value needs, and is asked again with their answers; it remembers nothing in between."""
-        deadline, answers = time.monotonic() + self._timeout, {}
+        answers = {}
         while True:
             with self._lock:
                 macros = dict(self._macros)
             question = {"key": key, "type": kind, "container": self.id, "functions": sorted(macros), "answers": answers}
             try:
-                status, body = _ask(self._socket, "POST", "/v1/values", json.dumps(question), deadline)
+                status, body = _ask(self._socket, "POST", "/v1/values", json.dumps(question), time.monotonic() + self._timeout)
                 answer = json.loads(body)
             except (OSError, ValueError) as error:
                 raise AgentUnavailable(f"{self._socket}: {error}") from error
