@@ -93,13 +93,15 @@ const steps = {
   async send() {
     const writer = new Client(directory, { controlSocket: words[0] });
     writer.track("x", { key: words[1] });
-    console.log((await writer.dispatch()).result, (await writer.dispatch()).result);
+    const send = async () => (await writer.dispatch({ timeout: 120_000 })).result;
+    console.log(await send(), await send());
     writer.close();
   },
   async functions() {
     const heard = [];
     const told = [];
-    const container = new Container("GTM-1234", { app: "default", controlSocket: words[0] });
+    // The harness waits for 300 s: no shorter wait may decide.
+    const container = new Container("GTM-1234", { app: "default", controlSocket: words[0], timeout: 120_000 });
     const flag = (value) => (value ? "True" : "False");
     const all = [await container.string("greeting"), await container.integer("whole"), await container.double("part")];
     console.log(...all, flag(await container.boolean("flag")));
@@ -109,7 +111,7 @@ const steps = {
     container.registerMacro("user", null);
     console.log(await container.string("greeting"));
     for (const [path, id] of [[words[0], "GTM-9"], [`${directory}/nowhere.sock`, "GTM-1234"]]) {
-      const error = await new Container(id, { controlSocket: path, timeout: 30_000 }).string("greeting").catch((caught) => caught);
+      const error = await new Container(id, { controlSocket: path, timeout: 120_000 }).string("greeting").catch((caught) => caught);
       console.log(error instanceof RangeError ? "ValueError" : error.constructor.name);
     }
     const lost = new Container("GTM-1234", { app: "default", controlSocket: `${directory}/nowhere.sock` });

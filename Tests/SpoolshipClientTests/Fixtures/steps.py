@@ -98,11 +98,12 @@ elif step == "dispatch":
 elif step == "send":
     writer = spoolship.Client(directory, control_socket=words[0])
     writer.track("x", {"key": words[1]})
-    print(writer.dispatch().result, writer.dispatch().result)
+    print(writer.dispatch(timeout=120).result, writer.dispatch(timeout=120).result)
     writer.close()
 elif step == "functions":
     heard, told = [], []
-    container = spoolship.Container("GTM-1234", app="default", control_socket=words[0])
+    # The harness waits for 300 s: no shorter wait may decide.
+    container = spoolship.Container("GTM-1234", app="default", control_socket=words[0], timeout=120)
     print(container.string("greeting"), container.integer("whole"), container.double("part"), container.boolean("flag"))
     container.register_macro("user", lambda name, parameters: "ann")
     container.register_macro("greet", lambda name, parameters: f"{name} {parameters['user']}")
@@ -111,14 +112,14 @@ elif step == "functions":
     print(container.string("greeting"))
     for path, id in ((words[0], "GTM-9"), (f"{directory}/nowhere.sock", "GTM-1234")):
         try:
-            spoolship.Container(id, control_socket=path, timeout=30).string("greeting")
+            spoolship.Container(id, control_socket=path, timeout=120).string("greeting")
         except (ValueError, spoolship.AgentUnavailable) as error:
             print(type(error).__name__)
     lost = spoolship.Container("GTM-1234", app="default", control_socket=f"{directory}/nowhere.sock")
     is_told = threading.Event()
     lost.observe_listening(lambda why: (told.append(type(why).__name__), is_told.set()))
     lost.register_tag("shown", print)
-    assert is_told.wait(60)
+    assert is_told.wait(280)
     print(told, lost.is_listening, type(lost.listening_problem).__name__)
     lost.close()
     is_on, is_done = threading.Event(), threading.Event()
@@ -127,17 +128,17 @@ elif step == "functions":
         heard.append(f"{name} {list(parameters.values())[0]}")
         if len(heard) == 21:
             is_done.set()
-    container.observe_listening(lambda why: is_on.set() if why is None and container.is_listening else None)
+    container.observe_listening(lambda why: is_on.set() if why is None else None)
     container.register_tag("shown", hear)
     container.register_tag("bought", hear)
-    assert is_on.wait(60)
+    assert is_on.wait(280)
     while not container.is_listening:
         time.sleep(0.01)
     with client() as writer:
         writer.push(event="openScreen", screenName="Home")
         for number in range(20):
             writer.track("Purchase", {"n": number})
-    assert is_done.wait(60), heard
+    assert is_done.wait(280), heard
     print(sorted(heard) == sorted(["shown Home"] + [f"bought {n}" for n in range(20)]))
     container.close()
     print(container.is_listening)
