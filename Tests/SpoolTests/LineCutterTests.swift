@@ -198,6 +198,46 @@ struct LineCutterTests {
         #expect(piece(cutter, record + others(2, second: 3)) == .lines(record.count + line))
     }
 
+    @Test(
+        "a record that gets lines all the time delays the other stream by at most ten seconds",
+        arguments: LineWrapper.allCases)
+    func longRecord(format: LineWrapper) {
+        var text = wrapped(format, "stderr", "x")
+        for second in 1...9 {
+            text += wrapped(format, "stderr", "-", second: second)
+            text += wrapped(format, "stdout", "x", second: second)
+        }
+        #expect(piece(joining(format), text) == .partial(text.count))
+        let last = wrapped(format, "stdout", "x", second: 10)
+        #expect(piece(joining(format), text + last) == .lines(text.count))
+    }
+
+    @Test(
+        "many overlapping records, of which the last is open: the block ends before their chain",
+        arguments: LineWrapper.allCases)
+    func chain(format: LineWrapper) {
+        let record = wrapped(format, "stderr", "x") + wrapped(format, "stderr", "-")
+        // Each record of a stream begins in one of the other stream.
+        var links: [UInt8] = []
+        for _ in 0..<500 {
+            links += wrapped(format, "stdout", "x") + wrapped(format, "stderr", "-")
+            links += wrapped(format, "stderr", "x") + wrapped(format, "stdout", "-")
+        }
+        let text = record + links
+        #expect(piece(joining(format), text) == .partial(text.count))
+        let before = wrapped(format, "stdout", "x") + record
+        let line = wrapped(format, "stdout", "x").count
+        #expect(piece(joining(format), before + links) == .lines(line))
+    }
+
+    @Test("docker: the escapes of a record do not count towards its 64 KiB")
+    func escapes() {
+        let line = wrapped(.docker, "stdout", String(repeating: "\\u003c", count: 1000))
+        let text = wrapped(.docker, "stdout", "x") + Array(repeating: line, count: 64).joined()
+        #expect(piece(joining(.docker), text) == .partial(text.count))
+        #expect(piece(joining(.docker), text + wrapped(.docker, "stdout", "x")) == .lines(text.count))
+    }
+
     @Test("a line that is not wrapped ends the records before it")
     func unwrappedBetween() {
         let text = wrapped(.cri, "stdout", "x") + Array("no\n".utf8)

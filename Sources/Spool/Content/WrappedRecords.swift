@@ -4,14 +4,17 @@ internal import Model
 /// stream may go on behind that place, or a restart there would read its rest as a record of its own.
 ///
 /// Lines are added in the order of the file. The last record of a stream may go on until another begins, and
-/// ends once the other stream has written `LineWrapper.mostLinesBetweenPieces` lines, or a line that is
-/// `mostSeconds` younger: otherwise a program that writes to one stream would have to wait for the other.
+/// ends once the other stream has written `LineWrapper.mostLinesBetweenPieces` lines since its last one, or a
+/// line that is `mostSeconds` younger than its last one or `mostSecondsInAll` younger than its first one:
+/// otherwise a program that writes to one stream would have to wait for the other.
 struct WrappedRecords {
     /// Seconds after which the record of a stream that writes nothing has ended.
     private static let mostSeconds = 2
-    /// Most bytes of the texts of a record. Twice those of a record without wrapping, because escapes are
-    /// counted here: a block must not end within a record that is below that bound.
-    private static let mostBytes = 2 * RecordStart.mostBytes
+    /// Seconds after which a record has ended although its stream adds lines to it.
+    private static let mostSecondsInAll = 10
+    /// Most bytes of the texts of a record. Docker's have escapes of six bytes for one (`\u003c`), which are
+    /// counted here: a block must not end within a record that is below the bound without them.
+    private var mostBytes: Int { (format == .docker ? 6 : 2) * RecordStart.mostBytes }
 
     /// The last record of a stream.
     private struct Record {
@@ -29,7 +32,8 @@ struct WrappedRecords {
         var isPiece: Bool
         /// Lines of the other stream since.
         var between = 0
-        /// The second of its last line; nil if that is not known.
+        /// The second of the day of its first line and of its last one; nil if that is not known.
+        let began: Int?
         var second: Int?
     }
 
@@ -38,7 +42,8 @@ struct WrappedRecords {
     private let lines: UnsafeRawBufferPointer
     /// The last records of stdout and of stderr; nil if they have ended.
     private var open: [Record?] = [nil, nil]
-    /// Ranges of records that have ended, of those with several lines or pieces.
+    /// Ranges of records that have ended, of those with several lines or pieces. Those that overlap are one
+    /// range, so they are in order and `end` looks at each once at most.
     private var ended: [Range<Int>] = []
 
     /// - Parameters:
@@ -57,12 +62,8 @@ struct WrappedRecords {
     /// The last position at which no record may go on; 0 if one may go on everywhere.
     var end: Int {
         let starts = open.compactMap { $0?.range.lowerBound }
-        var end = starts.min() ?? lines.count
-        // Records of both streams may overlap in a chain.
-        while let torn = ended.last(where: { $0.lowerBound < end && end < $0.upperBound }) {
-            end = torn.lowerBound
-        }
-        return end
+        let end = starts.min() ?? lines.count
+        return ended.last { $0.lowerBound < end && end < $0.upperBound }?.lowerBound ?? end
     }
 
     private mutating func add(_ line: Range<Int>, _ piece: WrappedPiece?) {
@@ -77,7 +78,8 @@ struct WrappedRecords {
         guard var record = open[stream], record.isPiece || isContinued(record, text) else {
             close(stream)
             open[stream] = Record(
-                range: line, bytes: text.count, last: text, isPiece: !piece.isLast, second: second)
+                range: line, bytes: text.count, last: text, isPiece: !piece.isLast, began: second,
+                second: second)
             return
         }
         if !record.isPiece {
@@ -95,7 +97,7 @@ struct WrappedRecords {
 
     /// Whether a line of the same stream belongs to a record whose last line is whole.
     private func isContinued(_ record: Record, _ text: Range<Int>) -> Bool {
-        guard record.lines < RecordStart.mostLines, record.bytes < WrappedRecords.mostBytes else {
+        guard record.lines < RecordStart.mostLines, record.bytes < mostBytes else {
             return false
         }
         return withText(text) { line in
@@ -108,11 +110,16 @@ struct WrappedRecords {
         guard var record = open[stream] else { return }
         record.between += 1
         open[stream] = record
-        var isOld = false
-        if let second, let last = record.second, !record.isPiece {
-            isOld = (WrappedRecords.mostSeconds..<43_200).contains((second - last + 86_400) % 86_400)
+        /// Whether the line is that much younger than another, by the second of the day: half a day and more
+        /// is a clock that was set back.
+        func isOlder(_ other: Int?, by seconds: Int) -> Bool {
+            guard let second, let other else { return false }
+            return (seconds..<43_200).contains((second - other + 86_400) % 86_400)
         }
-        if isOld || record.between > LineWrapper.mostLinesBetweenPieces {
+        let isOld =
+            isOlder(record.second, by: WrappedRecords.mostSeconds)
+            || isOlder(record.began, by: WrappedRecords.mostSecondsInAll)
+        if isOld && !record.isPiece || record.between > LineWrapper.mostLinesBetweenPieces {
             close(stream)
         }
     }
@@ -120,9 +127,27 @@ struct WrappedRecords {
     /// The record of a stream has ended.
     private mutating func close(_ stream: Int) {
         if let record = open[stream], record.pieces > 1 {
-            ended.append(record.range)
+            noteEnded(record.range)
         }
         open[stream] = nil
+    }
+
+    /// Adds a range to `ended`. The other stream's records behind it, of which there may be some because this
+    /// one waited for more, stay behind it.
+    private mutating func noteEnded(_ record: Range<Int>) {
+        var range = record
+        var behind: [Range<Int>] = []
+        while let last = ended.last, last.upperBound > range.lowerBound {
+            ended.removeLast()
+            if last.lowerBound < range.upperBound {
+                range =
+                    min(last.lowerBound, range.lowerBound)..<max(last.upperBound, range.upperBound)
+            } else {
+                behind.append(last)
+            }
+        }
+        ended.append(range)
+        ended += behind.reversed()
     }
 
     /// Calls `body` with what the program wrote.
