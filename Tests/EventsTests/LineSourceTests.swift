@@ -30,7 +30,7 @@ struct LineSourceTests {
                 case .object(let next):
                     objects.append(LineSourceTests.object(of: &source))
                     position = next
-                case .joined(let next, let ahead):
+                case .joined(let next, let ahead, _):
                     objects.append(LineSourceTests.object(of: &source))
                     source.wrapping.noteReadAhead(ahead, of: start)
                     position = next

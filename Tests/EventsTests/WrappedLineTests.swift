@@ -357,6 +357,20 @@ struct WrappedLineTests {
         #expect(reading.read(value).verdict.kind == .accepted)
     }
 
+    @Test("a record that is refused when it is joined across streams is counted once")
+    func refusedJoined() throws {
+        var options = try options(.cri, parse: "nginx", firstLine: nil)
+        options.defaults.quarantinesUnmatched = true
+        var reading = Reading(options)
+        let lines = [
+            "2026-11-20T09:00:00Z stdout P hel", #"2026-11-20T09:00:00Z stderr F {"a":1}"#,
+            "2026-11-20T09:00:00Z stdout F lo", "",
+        ]
+        let (verdict, _) = reading.read(bytes: Array(lines.joined(separator: "\n").utf8))
+        #expect(verdict.kind == .quarantined)
+        #expect(reading.pass.counts.texts["shop"]?.notParsed == 1)
+    }
+
     @Test("a joined record has the runtime's time of its first line, if it has none of its own")
     func joinedTime() throws {
         let lines = [

@@ -298,21 +298,22 @@ public struct EventPass: ~Copyable {
     @inline(never)
     private mutating func readOther(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
         let reading = lines.read(base, from: start, to: end, &counts)
-        guard case .joined(let next, let ahead) = reading else { return judge(reading) }
+        guard case .joined(let next, let ahead, let before) = reading else { return judge(reading) }
         let verdict = judge(next)
         if verdict.kind == .accepted || verdict.kind == .expired {
             lines.wrapping.noteReadAhead(ahead, of: start)
             return verdict
         }
         guard let format = lines.wrapping.format else { return verdict }
-        return judge(lines.readNeighbours(format, base, from: start, to: end, &counts))
+        return judge(
+            lines.readNeighbours(format, base, from: start, to: end, countingFrom: before, &counts))
     }
 
     /// The verdict on a line that was read.
     @inline(never)
     mutating func judge(_ reading: Reading) -> Verdict {
         switch reading {
-        case .object(let next), .joined(let next, _): return judge(next)
+        case .object(let next), .joined(let next, _, _): return judge(next)
         case .blank(let next): return verdict(.blank, next)
         case .refused(let problem, let next):
             self.problem = problem

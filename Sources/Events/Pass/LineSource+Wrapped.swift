@@ -21,10 +21,12 @@ extension LineSource {
             if let stream = record.stream {
                 // All its lines are neighbours, and there are no more of them.
                 if record.ahead.isEmpty, !record.isCutShort { return content(of: record, stream, &counts) }
-                if !record.ahead.isEmpty, !record.isPiece,
-                    case .object(let next) = content(of: record, stream, &counts)
-                {
-                    return .joined(next: next, ahead: record.ahead)
+                if !record.ahead.isEmpty, !record.isPiece {
+                    let before = counts
+                    if case .object(let next) = content(of: record, stream, &counts) {
+                        return .joined(next: next, ahead: record.ahead, before: before)
+                    }
+                    return readNeighbours(format, block, from: start, to: end, countingFrom: before, &counts)
                 }
             }
         }
@@ -35,10 +37,15 @@ extension LineSource {
     ///
     /// The quarantine keeps a run of neighbouring bytes of the file, which pieces with other lines between
     /// them are not. So a bad line is quarantined piece by piece.
+    ///
+    /// - Parameter before: the counts before the record was read joined across streams; nil if it was not.
     mutating func readNeighbours(
         _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
-        _ counts: inout EventCounts
+        countingFrom before: EventCounts? = nil, _ counts: inout EventCounts
     ) -> Reading {
+        if let before {
+            counts = before
+        }
         let record = record(format, block, from: start, to: end, acrossStreams: false)
         guard let stream = record.stream else {
             // The line is not wrapped: read it as it is.
