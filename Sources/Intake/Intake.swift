@@ -372,8 +372,13 @@ package final class Intake: SpoolSink {
             case .dataLayer:
                 // A push to the data layer is not an event and is not counted. Without containers nothing
                 // reads it.
-                guard let rules = self.rules, isOn || !settings.isCollecting else { continue }
+                guard let rules = self.rules else { continue }
                 let line = UnsafeRawBufferPointer(rebasing: lines[start..<position])
+                // While the app is disabled consent may be withdrawn, which must hold when it is enabled.
+                guard isOn || !settings.isCollecting else {
+                    pushConsent(line, by: rules, app: source.app)
+                    continue
+                }
                 guard push(line, by: rules, app: source.app, at: now) else { return start }
             case .blank: break
             }

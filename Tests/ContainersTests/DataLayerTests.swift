@@ -45,6 +45,135 @@ struct DataLayerTests {
         #expect(shown(trial.apply(event)) == [["analytics": false], false])
     }
 
+    /// What the layer says of analytics and ads after these pushes; nil for nothing.
+    private func consent(after pushes: String...) throws -> [Bool?] {
+        let trial = try trial("plan")
+        for members in pushes { _ = trial.push(#"{"type":"data_layer",\#(members)}"#) }
+        // A restart changes nothing.
+        let later = try self.trial("plan")
+        later.engine.restore(trial.engine.takeMemory().compactMapValues { $0 })
+        #expect(said(later) == said(trial), "\(pushes)")
+        return said(trial)
+    }
+
+    private func said(_ trial: Trial, of app: String = "shop") -> [Bool?] {
+        ["analytics", "ads"].map { trial.engine.consent(of: app)?.answer(for: $0) }
+    }
+
+    @Test("an object changes the purposes that it names: the others keep their answer, whatever its form was")
+    func consentByPurpose() throws {
+        let ads = #""consent":{"ads":true}"#
+        #expect(try consent(after: ads) == [nil, true])
+        #expect(try consent(after: #""consent":false"#, ads) == [false, true])
+        #expect(try consent(after: #""consent":"no""#, ads) == [false, true])
+        #expect(try consent(after: #""consent":["ads"]"#, #""consent":{"video":true}"#) == [false, true])
+        #expect(try consent(after: #""consent":[]"#, ads, #""consent":{"ads":false}"#) == [false, false])
+        #expect(try consent(after: #""consent":true"#, #""consent":{"ads":false}"#) == [true, false])
+        #expect(try consent(after: #""consent":null"#, ads) == [nil, true])
+        // So does a name with a dot.
+        #expect(try consent(after: #""consent":false"#, #""consent.ads":true"#) == [false, true])
+        #expect(try consent(after: ads, #""consent.ads":false"#, ads) == [nil, true])
+        #expect(try consent(after: #""consent.ads":false"#, #""consent.ads":true"#) == [nil, true])
+        #expect(try consent(after: #""consent":false"#, #""consent.ads":true"#, ads) == [false, true])
+        // The name of the layer's own answer is no purpose.
+        #expect(try consent(after: #""consent":{"":true}"#, #""consent.":true"#) == [nil, nil])
+        #expect(try consent(after: #""consent":["","ads"]"#, #""consent":{"x":true}"#) == [false, true])
+    }
+
+    @Test("a whole answer replaces all that was said, also names with dots")
+    func wholeConsent() throws {
+        #expect(try consent(after: #""consent.analytics":false"#, #""consent":true"#) == [true, true])
+        #expect(
+            try consent(after: #""consent":{"ads":true},"consent.analytics":true"#, #""consent":[]"#)
+                == [false, false])
+        #expect(
+            try consent(after: #""consent":false"#, #""consent.ads":true"#, #""consent":null"#) == [nil, nil])
+    }
+
+    @Test("of members of a push that differ the refusal counts, and what cannot be read refuses")
+    func doubledConsent() throws {
+        #expect(try consent(after: #""consent":false,"consent":true"#) == [false, false])
+        #expect(try consent(after: #""consent":true,"consent":false"#) == [false, false])
+        #expect(
+            try consent(after: #""consent":{"analytics":false,"analytics":true}"#) == [false, nil])
+        #expect(try consent(after: #""consent.ads":false,"consent.ads":true"#) == [nil, false])
+        #expect(try consent(after: #""consent":false,"consent.analytics":true"#) == [false, false])
+        #expect(
+            try consent(after: #""consent":{"ads":true}"#, #""consent":false,"consent":{"analytics":true}"#)
+                == [false, false])
+        #expect(try consent(after: #""consent":true"#, #""consent":false,"n":1e999"#) == [false, false])
+        // A line that says nothing about it refuses nothing.
+        #expect(try consent(after: #""consent":true"#, #""plan":"x","n":1e999"#) == [true, true])
+    }
+
+    @Test("a push without room that mentions consent refuses every purpose")
+    func consentWithoutRoom() throws {
+        let large = String(repeating: "x", count: 16 << 10)
+        #expect(
+            try consent(after: #""consent":true,"plan":"x""#, "\"consent\":{\"\(large)\":false}")
+                == [false, false])
+        #expect(try consent(after: "\"consent\":{\"\(large)\":false}") == [false, false])
+        // Its other members had no room: consent has.
+        #expect(
+            try consent(after: #""consent":true"#, "\"consent\":{\"ads\":false},\"plan\":\"\(large)\"")
+                == [true, false])
+    }
+
+    @Test("the removal of a person's data from a layer leaves what it says about consent")
+    func erasedLayer() throws {
+        let trial = try trial("plan")
+        _ = trial.push(#"{"type":"data_layer","consent":{"ads":false,"4711":true},"plan":"anna"}"#)
+        func forget(_ text: String) {
+            trial.engine.forgetLayers { String(decoding: $0, as: UTF8.self).contains(text) }
+        }
+        func stored() -> String? {
+            trial.engine.takeMemory()["layer/shop"].flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
+        }
+        forget("anna")
+        #expect(said(trial) == [nil, false])
+        #expect(stored() == #"{"consent":{"4711":true,"ads":false}}"#)
+        // If it is in that, too, all is refused.
+        forget("4711")
+        #expect(said(trial) == [false, false])
+        #expect(stored() == #"{"consent":false}"#)
+        _ = trial.push(#"{"type":"data_layer","plan":"berta"}"#, app: "web")
+        forget("berta")
+        #expect(trial.engine.takeMemory()["layer/web"] == .some(nil))
+    }
+
+    @Test("a layer that is given up keeps a refusal; layers that say nothing about consent go first")
+    func evictedConsent() throws {
+        let trial = try trial("plan")
+        func app(_ number: Int) -> String { "uid-\(131_072 + number)" }
+        for number in 0..<512 {
+            let consent = number == 1 ? "" : #""consent":{"ads":false},"#
+            _ = trial.push(#"{"type":"data_layer",\#(consent)"plan":"x"}"#, app: app(number))
+        }
+        for name in ["a", "b"] { _ = trial.push(#"{"type":"data_layer","plan":"x"}"#, app: name) }
+        let memory = trial.engine.takeMemory().compactMapValues { $0 }
+        #expect(memory["layer/\(app(1))"] == nil)
+        #expect(memory["layer/\(app(0))"] == Array(#"{"consent":{"ads":false}}"#.utf8))
+        #expect(said(trial, of: app(0)) == [nil, false] && said(trial, of: app(2)) == [nil, false])
+        // What gets no room at all is kept for its consent, and changes by later pushes; also after a restart.
+        _ = trial.push(#"{"type":"data_layer","consent":false,"plan":"x"}"#, app: app(600))
+        _ = trial.push(#"{"type":"data_layer","consent":{"ads":true}}"#, app: app(0))
+        #expect(said(trial, of: app(600)) == [false, false] && said(trial, of: app(0)) == [nil, true])
+        let later = try self.trial("plan")
+        later.engine.restore(memory.merging(trial.engine.takeMemory().compactMapValues { $0 }) { $1 })
+        for number in [0, 2, 600] {
+            #expect(said(later, of: app(number)) == said(trial, of: app(number)))
+        }
+    }
+
+    @Test("of a disabled app's push only consent is taken")
+    func consentAlone() throws {
+        let trial = try trial("plan")
+        let line = #"{"type":"data_layer","plan":"gold","consent":false,"event":"e"}"#
+        Array(line.utf8).withUnsafeBytes { trial.engine.pushConsent($0, app: "shop") }
+        #expect(said(trial) == [false, false])
+        #expect(shown(trial.apply(#"{"name":"n"}"#)) == ["none"])
+    }
+
     @Test("tm11: each app has its own layer")
     func tm11_oneForEachApp() throws {
         let trial = try trial("plan")

@@ -149,6 +149,24 @@ struct ConsentIntakeTests {
         #expect(store.notStored.map(\.events) == [2])
     }
 
+    @Test("consent that an app withdraws while its collection is off is withdrawn when it is on again")
+    func withdrawnWhileDisabled() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = CommitKeeper()
+        let intake = ConsentIntake(store, on: loop, ConsentIntakeTests.rules)
+        await intake.take([#"{"type":"data_layer","consent":true}"#])
+        var rules = ConsentIntakeTests.rules
+        rules.states.setDisabled(true, "shop")
+        await intake.use(rules)
+        await intake.take([#"{"type":"data_layer","consent":false}"#])
+        await intake.use(ConsentIntakeTests.rules)
+        await intake.take([#"{"name":"a"}"#])
+        try await intake.commit()
+        #expect(store.stored == [["main"]: 1])
+    }
+
     @Test("rules hold for the lines after them")
     func changedRules() async throws {
         let loop = try EventLoop(name: "reader")

@@ -175,6 +175,7 @@ struct QueueErasureTests {
         commit.read += 3
         commit.memory = [
             "layer/shop": Array(#"{"user":"4711"}"#.utf8), "layer/web": Array(#"{"user":"17"}"#.utf8),
+            "layer/news": Array(#"{"consent":{"ads":false},"user":"4711"}"#.utf8),
             "session/shop/process/\"4711\"": [1, 1], "session/4711": [1, 1], "names/4711": [1],
         ]
         _ = try await store.store(commit)
@@ -186,7 +187,7 @@ struct QueueErasureTests {
                 parts: [.init(0..<3, .deadLetter(answer)), .init(3..<4, .acknowledged)]))
         var erased = ErasedRecords()
         (erased.deadLetters, erased.answers, erased.quarantined) = (1, 2, 1)
-        (erased.dataLayers, erased.sessions) = (1, 1)
+        (erased.dataLayers, erased.sessions) = (2, 1)
         let search = search([1], mentioning: "4711")
         #expect(try await store.erase(search, isTrial: true) == erased)
         #expect(try await store.erase(search) == erased)
@@ -198,8 +199,10 @@ struct QueueErasureTests {
             #expect(shown["answer"] == "" && shown["message"] == "")
         }
         #expect(try await store.list(.quarantine).records.count == 2)
-        #expect(
-            try await store.restore().memory.keys.sorted() == ["layer/web", "names/4711", "session/4711"])
+        let memory = try await store.restore().memory
+        #expect(memory.keys.sorted() == ["layer/news", "layer/web", "names/4711", "session/4711"])
+        // What a layer says about consent stays.
+        #expect(memory["layer/news"] == Array(#"{"consent":{"ads":false}}"#.utf8))
         #expect(store.snapshot.deadLetters.count == 2 && store.snapshot.deadLetters.purged == 1)
         #expect(lane(store)?.ledger.balances == true)
         // The figures agree with the rows, or the next start counts others.

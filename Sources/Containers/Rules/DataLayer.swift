@@ -16,9 +16,21 @@ struct DataLayer: Sendable {
     fileprivate var lastPush = 0
     /// Bytes as JSON text, approximately.
     private var size = 0
+    /// What it says about consent; nil for nothing. Every event asks for it.
+    private(set) var consent: ConsentStatement?
 
     /// An empty layer.
     init() {}
+
+    /// A layer of members that a layer had; nil if they are too large.
+    private init?(members: [JSONValue.Member], lastPush: Int) {
+        self.lastPush = lastPush
+        for member in members {
+            size += DataLayer.merge(member, into: &self.members)
+            guard size <= DataLayer.limit else { return nil }
+        }
+        readConsent()
+    }
 
     /// The layer as an object.
     var json: JSONValue { .object(members) }
@@ -29,6 +41,8 @@ struct DataLayer: Sendable {
         new.allSatisfy { member in
             switch member.value {
             case .object, .array: false
+            // A whole answer replaces other members, too.
+            case _ where ConsentStatement.isMember(member.key): false
             default: DataLayer.find(member.key, in: members).value == member.value
             }
         }
@@ -40,13 +54,58 @@ struct DataLayer: Sendable {
         for member in new {
             // A value that is too large by itself is not merged at all.
             guard DataLayer.weight(member.value) <= DataLayer.limit else { return false }
-            // Lists are merged by index, but a list of purposes refuses all others and replaces the old one.
-            let replaces = member.key == "consent" && member.value.members == nil
-            layer.size += DataLayer.merge(member, into: &layer.members, replaces: replaces)
+            if ConsentStatement.isMember(member.key) {
+                layer.pushConsent(member)
+            } else {
+                layer.size += DataLayer.merge(member, into: &layer.members)
+            }
             guard layer.size <= DataLayer.limit else { return false }
+        }
+        if new.contains(where: { ConsentStatement.isMember($0.key) }) {
+            layer.readConsent()
         }
         self = layer
         return true
+    }
+
+    /// Pushes a member that says something about consent: an object changes the purposes that it names, and
+    /// so does a name with a dot; any other value, or an object that answers for all others, replaces
+    /// whatever was said.
+    private mutating func pushConsent(_ member: JSONValue.Member) {
+        let old = DataLayer.find("consent", in: members).value
+        // With the old answer for all other purposes: without it `false` would be forgotten here.
+        let said: JSONValue =
+            switch old {
+            case .object(let members)?: .object(members)
+            case let answer?: DataLayer.merged(nil, .object(ConsentStatement.byPurpose(answer)))
+            case nil: .object([])
+            }
+        guard member.key == "consent" else {
+            // If there is an answer to that already, it must not differ: of two the refusal counts.
+            let purpose = String(member.key.dropFirst(8))
+            if ["", purpose].contains(where: { DataLayer.find($0, in: said.members ?? []).value != nil }) {
+                let answer = JSONValue.Member(purpose, ConsentStatement.plain(member.value))
+                set("consent", DataLayer.merged(said, .object([answer])))
+            }
+            return set(member.key, DataLayer.merged(nil, member.value))
+        }
+        guard let purposes = member.value.members, !purposes.contains(where: \.key.isEmpty) else {
+            for name in members.map(\.key) where ConsentStatement.isMember(name) { set(name, nil) }
+            return set("consent", DataLayer.merged(nil, member.value))
+        }
+        for purpose in purposes { set("consent.\(purpose.key)", nil) }
+        set("consent", DataLayer.merged(said, member.value))
+    }
+
+    /// Sets or removes a member.
+    private mutating func set(_ name: String, _ value: JSONValue?) {
+        let found = DataLayer.find(name, in: members)
+        let new = value.map { [JSONValue.Member(name, $0)] } ?? []
+        members.replaceSubrange(found.place..<found.place + (found.value == nil ? 0 : 1), with: new)
+        func bytes(_ value: JSONValue?) -> Int {
+            value.map { name.utf8.count + 4 + DataLayer.weight($0) } ?? 0
+        }
+        size += bytes(value) - bytes(found.value)
     }
 
     /// The value at a path; nil if there is no value.
@@ -61,18 +120,45 @@ struct DataLayer: Sendable {
         }
     }
 
-    /// What it says about consent; nil for nothing.
-    var consent: ConsentStatement? {
+    /// Takes what the members say about consent.
+    private mutating func readConsent() {
         let said = members.filter { ConsentStatement.isMember($0.key) }
-        return said.isEmpty ? nil : ConsentStatement(members: said)
+        consent = said.isEmpty ? nil : ConsentStatement(layer: said)
     }
 
-    /// Removes what it says about consent.
-    mutating func forgetConsent() {
-        var layer = DataLayer()
-        layer.lastPush = lastPush
-        _ = layer.push(members.filter { !ConsentStatement.isMember($0.key) })
-        self = layer
+    /// The layer of members that an earlier process stored.
+    init(restoring members: [JSONValue.Member]) {
+        let members = ConsentStatement.settled(members)
+        self = DataLayer(members: members, lastPush: 0) ?? .ofConsent(in: members, lastPush: 0)
+    }
+
+    /// A layer that says only what members say about consent; it refuses everything if that is larger than
+    /// `most`.
+    private static func ofConsent(
+        in members: [JSONValue.Member], lastPush: Int, atMost most: Int = limit
+    ) -> DataLayer {
+        let said = members.filter { ConsentStatement.isMember($0.key) }
+        if let layer = DataLayer(members: said, lastPush: lastPush), layer.size <= most { return layer }
+        return DataLayer(members: [ConsentStatement.refusal], lastPush: lastPush) ?? DataLayer()
+    }
+
+    /// Whether it says something about consent, and nothing else.
+    var saysConsentOnly: Bool {
+        consent != nil && members.allSatisfy { ConsentStatement.isMember($0.key) }
+    }
+
+    /// Only what it says about consent, in few bytes; if that is not possible, it refuses everything.
+    var consentAlone: DataLayer { .ofConsent(in: members, lastPush: lastPush, atMost: 512) }
+
+    /// Keeps nothing but what it says about consent, and of that nothing in which a text is found.
+    mutating func erase(_ isFound: ([UInt8]) -> Bool) {
+        let kept = ConsentStatement.kept(of: members, erasing: isFound)
+        self = DataLayer(members: kept, lastPush: lastPush) ?? DataLayer()
+    }
+
+    /// Refuses every purpose, and says nothing else.
+    mutating func refuseAll() {
+        self = DataLayer(members: [ConsentStatement.refusal], lastPush: lastPush) ?? DataLayer()
     }
 
     /// Removes what tags hide; returns whether anything was removed.
@@ -83,11 +169,9 @@ struct DataLayer: Sendable {
         }
         for scrubber in hidden.scrubbers { clean = scrubber.clean(clean) }
         guard clean != json else { return false }
-        var layer = DataLayer()
-        layer.lastPush = lastPush
-        // The replacement of a match may be longer than the match; beyond the bound nothing is kept.
-        _ = layer.push(clean.members ?? [])
-        self = layer
+        let members = clean.members ?? []
+        // The replacement of a match may be longer than the match; beyond the bound nothing else is kept.
+        self = DataLayer(members: members, lastPush: lastPush) ?? .ofConsent(in: members, lastPush: lastPush)
         return true
     }
 
@@ -167,9 +251,16 @@ struct DataLayer: Sendable {
 struct DataLayers {
     /// Most layers. Names of apps come from users of the spool, so their number must be bounded.
     static let limit = 512
+    /// Most layers beside them that say only something about consent. Without them a refusal would be
+    /// forgotten with the layer that is given up.
+    static let asideLimit = 1024
 
     /// Layers by app.
     private(set) var layers: [String: DataLayer] = [:]
+    /// Apps whose layers are kept for their consent only.
+    private var aside: Set<String> = []
+    /// Shares of these among the holders of apps.
+    private var asideHoldings = Holdings()
     /// Shares of the layers among the holders of apps.
     private var holdings = Holdings()
     /// Number of pushes into all layers so far.
@@ -191,14 +282,28 @@ struct DataLayers {
     ///
     /// - Parameter hidden: what must not get into the layer.
     mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: HiddenMembers? = nil) {
+        let members = ConsentStatement.pushed(members)
         guard !mergeMembers(members, of: app, hidden) else { return }
         refused += 1
-        // Consent may have been withdrawn: without room for that, what was said before must not count on.
+        // Consent may have been withdrawn: without room for that, nothing is consented to.
         let consent = members.filter { ConsentStatement.isMember($0.key) }
-        if !consent.isEmpty, !mergeMembers(consent, of: app, hidden), layers[app] != nil {
-            layers[app]?.forgetConsent()
-            changed.insert(app)
+        guard !consent.isEmpty, !mergeMembers(consent, of: app, hidden) else { return }
+        var layer = layers[app] ?? DataLayer()
+        layer.refuseAll()
+        if let hidden, !hidden.isEmpty {
+            _ = layer.hide(hidden)
         }
+        store(layer, of: app)
+    }
+
+    /// Stores a layer that says only something about consent; without room it is kept aside, if possible.
+    private mutating func store(_ layer: DataLayer, of app: String) {
+        guard layers[app] != nil || makeRoom(for: app) else {
+            _ = keepAside(layer, of: app)
+            return
+        }
+        layers[app] = layer
+        changed.insert(app)
     }
 
     /// Pushes members; returns false if a bound refuses them.
@@ -219,37 +324,79 @@ struct DataLayers {
         var layer = layers[app] ?? DataLayer()
         // Most events repeat what is known: no copy, and no write with the next commit.
         if layer.holds(members) { return true }
-        guard layer.push(members), makeRoom(for: app) else { return false }
+        guard layer.push(members) else { return false }
         pushes += 1
         layer.lastPush = pushes
+        guard makeRoom(for: app) else {
+            return members.allSatisfy { ConsentStatement.isMember($0.key) } && keepAside(layer, of: app)
+        }
         layers[app] = layer
         changed.insert(app)
         return true
     }
 
-    /// Makes room for an app's layer; returns false if it gets no room. If there are too many layers,
-    /// the holder with the most gives up the one that changed longest ago.
+    /// Makes room for an app's layer; returns false if it gets no room. If there are too many layers, the
+    /// holder with the most gives up one: first those that say nothing about consent, of these the one that
+    /// changed longest ago.
     private mutating func makeRoom(for app: String) -> Bool {
-        guard layers[app] == nil else { return true }
+        guard layers[app] == nil || aside.contains(app) else { return true }
         let room = holdings.reserve(for: Holdings.holder(of: app), of: DataLayers.limit)
-        if case .givenUp(let giver) = room,
-            let old = layers.filter({ Holdings.holder(of: $0.key) == giver }).min(by: {
-                $0.value.lastPush < $1.value.lastPush
-            })
-        {
-            layers[old.key] = nil
-            changed.insert(old.key)
+        guard room != .none else { return false }
+        if case .givenUp(let giver) = room, let old = oldest(of: giver, isAside: false) {
+            if let layer = layers[old], layer.consent == nil || !keepAside(layer, of: old) {
+                layers[old] = nil
+            }
+            changed.insert(old)
             refused += 1
         }
-        return room != .none
+        if aside.remove(app) != nil {
+            asideHoldings.release(Holdings.holder(of: app))
+        }
+        return true
     }
 
-    /// Gives up layers whose JSON text is found, for the removal of a person's data.
+    /// The layer that a holder gives up first.
+    private func oldest(of holder: String, isAside: Bool) -> String? {
+        layers.filter { Holdings.holder(of: $0.key) == holder && aside.contains($0.key) == isAside }
+            .min {
+                ($0.value.consent == nil ? 0 : 1, $0.value.lastPush)
+                    < ($1.value.consent == nil ? 0 : 1, $1.value.lastPush)
+            }?.key
+    }
+
+    /// Keeps what a layer says about consent beside the layers that have room; returns false if there is no
+    /// room for that either.
+    private mutating func keepAside(_ layer: DataLayer, of app: String) -> Bool {
+        if !aside.contains(app) {
+            let room = asideHoldings.reserve(for: Holdings.holder(of: app), of: DataLayers.asideLimit)
+            guard room != .none else { return false }
+            if case .givenUp(let giver) = room, let old = oldest(of: giver, isAside: true) {
+                layers[old] = nil
+                aside.remove(old)
+                changed.insert(old)
+                refused += 1
+            }
+            aside.insert(app)
+        }
+        layers[app] = layer.consentAlone
+        changed.insert(app)
+        return true
+    }
+
+    /// Removes layers whose JSON text is found, for the removal of a person's data. What they say about
+    /// consent stays.
     mutating func forget(_ isFound: ([UInt8]) -> Bool) {
         for (app, layer) in layers where isFound(Array(layer.json.description.utf8)) {
-            layers[app] = nil
-            holdings.release(Holdings.holder(of: app))
             changed.insert(app)
+            var left = layer
+            left.erase(isFound)
+            layers[app] = left.members.isEmpty ? nil : left
+            guard left.members.isEmpty else { continue }
+            if aside.remove(app) == nil {
+                holdings.release(Holdings.holder(of: app))
+            } else {
+                asideHoldings.release(Holdings.holder(of: app))
+            }
         }
     }
 
@@ -267,12 +414,20 @@ struct DataLayers {
 
     /// Restores layers that an earlier process stored; what cannot be read is left out.
     mutating func restore(_ memory: [String: [UInt8]]) {
-        for (key, bytes) in memory where key.hasPrefix("layer/") {
-            guard case .object(let members)? = try? JSONValue(parsing: bytes) else { continue }
-            var layer = DataLayer()
-            let app = String(key.dropFirst(6))
-            if layer.push(members), makeRoom(for: app) {
-                layers[app] = layer
+        let stored = memory.compactMap { key, bytes -> (app: String, layer: DataLayer)? in
+            guard key.hasPrefix("layer/"), case .object(let members)? = try? JSONValue(parsing: bytes) else {
+                return nil
+            }
+            return (String(key.dropFirst(6)), DataLayer(restoring: members))
+        }
+        // Those that were kept aside come last: they need no room among the others.
+        for isAside in [false, true] {
+            for (app, layer) in stored where layer.saysConsentOnly == isAside {
+                if makeRoom(for: app) {
+                    layers[app] = layer
+                } else if layer.consent != nil {
+                    _ = keepAside(layer, of: app)
+                }
             }
         }
     }

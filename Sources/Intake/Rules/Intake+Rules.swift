@@ -43,6 +43,12 @@ extension Intake {
         return true
     }
 
+    /// Takes what a push to the data layer says about consent, and nothing else of it.
+    func pushConsent(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String) {
+        guard kind == .spool else { return }
+        rules.engine.pushConsent(line, app: app)
+    }
+
     /// Applies the containers' rules to an event, and adds it to the chunks that they choose.
     ///
     /// - Parameters:

@@ -32,16 +32,20 @@ public struct ConsentStatement: Sendable, Equatable {
         read(members)
     }
 
-    /// Reads the members of a data layer.
-    public init(members: [JSONValue.Member]) { read(members) }
+    /// Reads the members of a data layer, where a purpose without a name stands for all that are not named.
+    public init(layer members: [JSONValue.Member]) { read(members, ofLayer: true) }
 
     /// Takes what members say.
-    private mutating func read(_ members: [JSONValue.Member]) {
+    private mutating func read(_ members: [JSONValue.Member], ofLayer: Bool = false) {
         // One part for all names with dots: a part for each would make hostile lines expensive.
         var dotted = Part()
         for member in members {
             if member.key == "consent" {
-                parts.append(ConsentStatement.part(member.value))
+                var part = ConsentStatement.part(member.value)
+                if ofLayer, member.value.members != nil {
+                    part.others = part.named.removeValue(forKey: "")
+                }
+                parts.append(part)
             } else if member.key.hasPrefix("consent.") {
                 // A logger that writes paths with dots: `consent.analytics`.
                 ConsentStatement.note(
@@ -55,6 +59,12 @@ public struct ConsentStatement: Sendable, Equatable {
 
     /// Whether a member with this name says something about consent.
     public static func isMember(_ name: String) -> Bool { name == "consent" || name.hasPrefix("consent.") }
+
+    /// Whether it says nothing about any purpose.
+    public var isSilent: Bool { parts.allSatisfy { $0.others == nil && $0.named.isEmpty } }
+
+    /// Whether it refuses a purpose.
+    private var refuses: Bool { parts.contains { $0.others == false || $0.named.values.contains(false) } }
 
     /// The answer for a purpose; nil if nothing was said.
     public func answer(for purpose: String) -> Bool? {
@@ -71,6 +81,73 @@ public struct ConsentStatement: Sendable, Equatable {
         var both = self
         both.parts += other?.parts ?? []
         return both
+    }
+
+    // MARK: Data layers
+
+    /// The member that refuses every purpose.
+    public static var refusal: JSONValue.Member { .init("consent", false) }
+
+    /// An answer as the members of an object, in which single purposes can be changed. The empty name stands
+    /// for all purposes that are not named.
+    public static func byPurpose(_ value: JSONValue) -> [JSONValue.Member] {
+        if let members = value.members { return members }
+        let part = part(value)
+        return (part.others.map { [.init("", .bool($0))] } ?? [])
+            + part.named.filter { !$0.key.isEmpty }.map { .init($0.key, .bool($0.value)) }
+    }
+
+    /// The value of a member of this name below `consent.`, as it is put beside other answers.
+    public static func plain(_ value: JSONValue) -> JSONValue { answer(value).map { .bool($0) } ?? .null }
+
+    /// Members that a line pushes: none has the empty name, which is the layer's own, and none differs from
+    /// another one.
+    public static func pushed(_ members: [JSONValue.Member]) -> [JSONValue.Member] {
+        guard members.contains(where: { isMember($0.key) }) else { return members }
+        return settled(
+            members.compactMap { member in
+                if member.key == "consent." { return nil }
+                guard member.key == "consent", let purposes = member.value.members else { return member }
+                return .init(member.key, .object(purposes.filter { !$0.key.isEmpty }))
+            })
+    }
+
+    /// Members of which none differs from another one in what it says: if one may, they become one member, in
+    /// which the refusal counts.
+    public static func settled(_ members: [JSONValue.Member]) -> [JSONValue.Member] {
+        let said = members.filter { isMember($0.key) }
+        let isWhole = said.contains { $0.key == "consent" }
+        let isRepeated = said.contains { member in
+            member.value.members.map { Set($0.map(\.key)).count < $0.count } ?? false
+        }
+        guard isRepeated || said.count > (isWhole ? 1 : Set(said.map(\.key)).count) else { return members }
+        let parts = ConsentStatement(layer: said).parts
+        let others = parts.compactMap(\.others)
+        var purposes = others.isEmpty ? [] : [JSONValue.Member("", .bool(!others.contains(false)))]
+        // By counting, not by `answer(for:)` for each name: there may be as many parts as names.
+        let refusals = parts.count { $0.others == false }
+        var named: [String: (answer: Bool, spared: Int)] = [:]
+        for part in parts {
+            for (name, answer) in part.named {
+                let old = named[name] ?? (true, 0)
+                named[name] = (old.answer && answer, old.spared + (part.others == false ? 1 : 0))
+            }
+        }
+        for (name, said) in named {
+            purposes.append(.init(name, .bool(said.answer && said.spared == refusals)))
+        }
+        let value = named.isEmpty ? purposes.first?.value : nil
+        return members.filter { !isMember($0.key) } + [.init("consent", value ?? .object(purposes))]
+    }
+
+    /// What is kept of a layer that is erased: what it says about consent. If the text that must go is found
+    /// in that, too, every purpose is refused if one was.
+    public static func kept(
+        of members: [JSONValue.Member], erasing isFound: ([UInt8]) -> Bool
+    ) -> [JSONValue.Member] {
+        let said = members.filter { isMember($0.key) }
+        guard !said.isEmpty, isFound(Array(JSONValue.object(said).description.utf8)) else { return said }
+        return ConsentStatement(layer: said).refuses ? [refusal] : []
     }
 
     /// Whether a line may have the member. Lines that have not, which are most, are not parsed.

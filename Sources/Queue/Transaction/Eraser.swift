@@ -192,6 +192,13 @@ struct Eraser {
         transaction.state.figures.totals[keyPath: record.shelf.kept].purged += 1
     }
 
+    /// What stays of a stored data layer: what it says about consent. Nil for nothing.
+    private func leftOfLayer(_ stored: [UInt8]) -> [UInt8]? {
+        guard case .object(let members)? = try? JSONValue(parsing: stored) else { return nil }
+        let kept = ConsentStatement.kept(of: members) { search.isMentioned($0) }
+        return kept.isEmpty ? nil : Array(JSONValue.object(kept).description.utf8)
+    }
+
     /// Removes stored data layers and sessions. A running agent must drop its own copies before, or its
     /// next commit would store them again.
     func eraseMemory(in transaction: inout Transaction) throws(QueueError) -> ErasedRecords {
@@ -213,7 +220,7 @@ struct Eraser {
             } else {
                 erased.sessions += 1
             }
-            gone.updateValue(nil, forKey: row.name)
+            gone.updateValue(isLayer ? leftOfLayer(row.value) : nil, forKey: row.name)
         }
         if !isTrial {
             try transaction.set(gone)

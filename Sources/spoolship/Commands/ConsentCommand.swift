@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Control
 internal import EventLoops
+internal import Glibc
 internal import Model
 
 /// The command for what an operator decides about consent.
@@ -48,13 +49,23 @@ enum ConsentCommand {
     ) throws {
         // The agent does not look at the spool's file system, which may hang.
         let spool = try? invocation.loadSettings().settings.spool.directory
+        let hasDirectory = spool.flatMap { self.hasDirectory(app, in: $0) }
+        guard hasDirectory != true else { return }
         let names = spool.flatMap { try? WholeFile.names(in: $0) } ?? []
-        if let spool, names.contains(app), FileStatus(link: "\(spool)/\(app)")?.isDirectory == true { return }
         let hint = (nearest ?? nearestName(to: app, among: names.filter { !$0.hasPrefix(".") }.sorted()))
             .map { "; did you mean \($0)?" }
+        // Only what was seen is said: the settings or the spool may not be readable for this user.
+        let lacks = hasDirectory == false ? "no directory and no events" : "no events"
         try invocation.console.print(
-            "no such app so far: \(app) is not configured, and has no directory and no events\(hint ?? "")"
+            "no such app so far: \(app) is not configured, and has \(lacks)\(hint ?? "")"
                 + " (`spoolship consent \(app) \(purpose) default` takes it back)")
+    }
+
+    /// Whether an app has a directory in the spool; nil if that cannot be seen.
+    private static func hasDirectory(_ app: String, in spool: String) -> Bool? {
+        guard !["", ".", ".."].contains(app), !app.utf8.contains(UInt8(ascii: "/")) else { return false }
+        if let status = FileStatus(link: "\(spool)/\(app)") { return status.isDirectory }
+        return errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? false : nil
     }
 
     private static func list(_ invocation: Invocation) throws {

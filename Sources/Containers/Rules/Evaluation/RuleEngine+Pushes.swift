@@ -28,6 +28,29 @@ extension RuleEngine {
         counts.problems[.refusedPush] = layers.refused
     }
 
+    /// Takes only what a line `{"type": "data_layer", …}` says about consent. No tag fires.
+    public func pushConsent(_ line: UnsafeRawBufferPointer, app: String) {
+        let members = (pushedMembers(line)?.members ?? []).filter { ConsentStatement.isMember($0.key) }
+        if !members.isEmpty {
+            pushMembers(members, app)
+        }
+    }
+
+    /// The object of a pushed line, with its members but `type`. If it cannot be read, but may say something
+    /// about consent, this is a refusal. Nil for nothing.
+    private func pushedMembers(
+        _ line: UnsafeRawBufferPointer
+    ) -> (members: [JSONValue.Member], object: UnsafeRawBufferPointer)? {
+        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return nil }
+        let start = line.firstIndex(of: UInt8(ascii: "{")) ?? line.count
+        let range = start..<RawWalk.valueEnd(base, start, line.count)
+        let object = UnsafeRawBufferPointer(rebasing: line[range])
+        if case .object(let members) = RawJSON.value(base, range) {
+            return (members.filter { $0.key != "type" }, object)
+        }
+        return ConsentStatement(ofLine: object).isSilent ? nil : ([ConsentStatement.refusal], object)
+    }
+
     /// Handles a line `{"type": "data_layer", …}`: all members but `type` are pushed. If one is an `event`,
     /// tags that call functions fire; there is no event that other tags could change.
     ///
@@ -37,13 +60,12 @@ extension RuleEngine {
         results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Fate {
         reset()
-        guard let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
-        let start = line.firstIndex(of: UInt8(ascii: "{")) ?? line.count
-        let range = start..<RawWalk.valueEnd(base, start, line.count)
-        guard case .object(let members) = RawJSON.value(base, range) else { return .kept }
-        pushMembers(members.filter { $0.key != "type" }, app)
-        guard case .string(let name)? = JSONValue.object(members)["event"] else { return .kept }
-        let subject = Evaluation.Subject(base: base + start, count: range.count, isPush: true)
+        guard let (members, object) = pushedMembers(line) else { return .kept }
+        pushMembers(members, app)
+        guard case .string(let name)? = JSONValue.object(members)["event"],
+            let base = object.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        else { return .kept }
+        let subject = Evaluation.Subject(base: base, count: object.count, isPush: true)
         var made: [FunctionCall] = []
         var offered: [AppCall] = []
         for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
