@@ -121,6 +121,32 @@ struct HeldInDoubtTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
+    @Test("a set-aside batch that makes requests fail instead has one turn of its app, not each")
+    func failsInsteadOfRefusing() {
+        var world = quiet()
+        let kept = world.main.kept
+        let app = kept.number(of: "app1")
+        // The one whose turn it is.
+        let next = kept.first(by: Kept.Card.isLessTried) { $0.aside == .rejected && $0.app == app }
+        guard let next, let failing = world.store.batches[next.id]?.events.first?.number else {
+            Issue.record("nothing of app1 is set aside")
+            return
+        }
+        let others = kept.count { $0.aside == .rejected && $0.app == app } - 1
+        #expect(others >= 20)
+        world.answer = { _, sent in
+            let refused = ScriptedReceiver(manner: .wholly, bad: [], refusesAll: true).answer(sent)
+            let fault = Failure(kind: .status, status: 500, message: "internal error")
+            return (.milliseconds(1), sent.events == [failing] ? .retry(fault) : refused)
+        }
+        let before = world.sent.count
+        // Time for each of the five apps to have twenty turns, of which there is one in ten seconds.
+        world.run(.seconds(1000))
+        let tries = world.sent[before...].count { $0.events == [failing] }
+        #expect((1...8).contains(tries), "\(tries) of \(world.sent.count - before) requests")
+        #expect(world.saysHeld && world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
     @Test(
         "events set aside mean nothing after a change of settings: if all is rejected, the destination is held",
         arguments: ScriptedReceiver.Manner.allCases)

@@ -109,7 +109,7 @@ struct KeptTests {
         #expect(second < deep && !deep.isWhole)
     }
 
-    @Test("of refused batches the one that was refused the fewest times is next, of those the newest")
+    @Test("of refused batches the one that was tried the fewest times is next, of those the newest")
     func refusedTurns() {
         var kept = Kept()
         for seed in 1...60 {
@@ -120,9 +120,9 @@ struct KeptTests {
         let newest = kept.first(by: { Kept.Card.isOlder($1, $0) })
         var tried: [BatchID] = []
         for _ in 0..<120 {
-            guard let next = kept.nextInTurn(isSetAside: true, by: Kept.Card.isLessRefused) else { break }
+            guard let next = kept.nextInTurn(isSetAside: true, by: Kept.Card.isLessTried) else { break }
             tried.append(next.id)
-            kept.update(next.id) { $0.history.refusals += 1 }
+            kept.update(next.id) { $0.history.tries += 1 }
         }
         #expect(tried.first == newest?.id && Set(tried.prefix(60)).count == 60)
         #expect(tried.prefix(60) == tried.suffix(60))

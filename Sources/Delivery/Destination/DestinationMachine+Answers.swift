@@ -61,6 +61,7 @@ extension DestinationMachine {
                 break
             }
             batch.note(failure, at: now.boot)
+            batch.noteFailedTurn()
             giveBack(batch, number)
         case .tooLarge(let wireBytes, let failure):
             shrink(batch, answer, wireBytes: wireBytes, failure)
@@ -71,6 +72,7 @@ extension DestinationMachine {
             batch.notBefore = now.boot
             giveBack(batch, number)
         case .held(let failure):
+            batch.noteFailedTurn()
             guard !failsAlone(batch, answer, failure) else { break }
             becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
             if attempt.isProbe || !part(batch, answer, failure) {
@@ -228,6 +230,7 @@ extension DestinationMachine {
     private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
         let number = answer.number
         let now = answer.now
+        batch.noteFailedTurn()
         let othersWentThrough = blame.othersWentThrough(since: batch)
         if failure.kind == .timeout, othersWentThrough || options.order != .free || answer.isProbe {
             batch.history.timeouts += 1
@@ -404,7 +407,7 @@ extension DestinationMachine {
         let now = answer.now
         var batch = refused
         batch.app = answer.app
-        batch.history.refusals += 1
+        batch.history.tries += 1
         switch judge(kind, batch, answer, failure) {
         case .halve:
             answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)

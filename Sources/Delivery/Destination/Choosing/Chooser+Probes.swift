@@ -38,7 +38,7 @@ extension Chooser {
             kept.counts.refused > 0
         else { return nil }
         let next = kept.nextInTurn(
-            isSetAside: true, where: { $0.aside == .rejected }, by: Kept.Card.isLessRefused)
+            isSetAside: true, where: { $0.aside == .rejected }, by: Kept.Card.isLessTried)
         return next.map { .again($0.id, isProbe: true) }
     }
 

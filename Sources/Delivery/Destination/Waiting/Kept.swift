@@ -17,7 +17,7 @@ struct Kept: Sendable {
         let notBefore: BootInstant
         let attemptedAt: BootInstant?
         let rejectedAt: BootInstant?
-        let refusals: Int
+        let tries: Int
         let aside: TrackedBatch.Aside?
         let waitsForRetry: Bool
         let waitsForDestination: Bool
@@ -35,7 +35,7 @@ struct Kept: Sendable {
             notBefore = batch.notBefore
             attemptedAt = batch.attemptedAt
             rejectedAt = batch.rejectedAt
-            refusals = batch.history.refusals
+            tries = batch.history.tries
             aside = batch.aside
             waitsForRetry = batch.waitsForRetry
             waitsForDestination = batch.waitsForDestination
@@ -67,13 +67,14 @@ struct Kept: Sendable {
             return left.id < right.id
         }
 
-        /// Whether the left batch was refused fewer times; of equals, the newer one.
+        /// Whether the left batch was tried in vain fewer times; of equals, the newer one.
         ///
-        /// What was refused often while others were accepted will be refused again. When a schema is
-        /// repaired, the events that it refused are the newest of the refused ones. (By the last refusal they
-        /// would not be: after a restart all others are refused once more.)
-        static func isLessRefused(_ left: Card, _ right: Card) -> Bool {
-            if left.refusals != right.refusals { return left.refusals < right.refusals }
+        /// What was refused often while others were accepted will be refused again. (Failures count, too:
+        /// otherwise a batch that makes requests fail instead would have each turn of its app.) When a
+        /// schema is repaired, the events that it refused are the newest of the refused ones. (By the last
+        /// refusal they would not be: after a restart all others are refused once more.)
+        static func isLessTried(_ left: Card, _ right: Card) -> Bool {
+            if left.tries != right.tries { return left.tries < right.tries }
             return isOlder(right, left)
         }
 
