@@ -17,7 +17,8 @@ extension Intake {
             Array(presentable(Array(line), of: source.app).prefix(4096)))
     }
 
-    /// Keeps an event that does not match its schema.
+    /// Keeps an event that does not match its schema: its line, or the object if lines were joined to it that
+    /// do not follow each other.
     func keepUnfit(
         _ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64,
         _ failure: (name: String, text: String)

@@ -302,10 +302,12 @@ package final class Intake: SpoolSink {
                     guard !chunks.holdsEvents || isWithinLine || pass.holdsLines else { return start }
                 }
                 if let schemas, let failure = schemas.failure(in: pass.object, named: pass.name) {
-                    keepUnfit(
-                        UnsafeRawBufferPointer(rebasing: lines[start..<position]), source,
-                        offset + Int64(start),
-                        failure)
+                    // Lines that were read ahead are passed over later, so only the object has them.
+                    let unfit =
+                        pass.hasReadAhead(from: start)
+                        ? UnsafeRawBufferPointer(pass.object)
+                        : UnsafeRawBufferPointer(rebasing: lines[start..<position])
+                    keepUnfit(unfit, source, offset + Int64(start), failure)
                     if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
                     continue
                 }

@@ -162,6 +162,10 @@ public struct EventPass: ~Copyable {
     /// would store the record, and after a restart its later pieces would be read a second time.
     public var holdsLines: Bool { lines.wrapping.holdsLines }
 
+    /// Whether the record that was read last, from the offset `start` on, has lines that were read before
+    /// their turn: they are not among those up to the verdict's `next`.
+    public func hasReadAhead(from start: Int) -> Bool { lines.wrapping.hasReadAhead(of: start) }
+
     /// Makes a source of lines; cheap once the app is known.
     ///
     /// - Parameters:

@@ -27,6 +27,8 @@ struct Wrapping {
     /// Beginning of the first record with lines in `starts`. `mostAhead` counts from here, because records
     /// may overlap.
     private var start = 0
+    /// Beginning of the last record with lines that were read ahead; nil if there was none.
+    private var lastStart: Int?
 
     /// Most lines of the other stream between two pieces. A program that was killed never ends its line, and
     /// without a bound each piece would search the whole block.
@@ -43,7 +45,12 @@ struct Wrapping {
         pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
         readsParsedMembers = readsParsed
         starts = []
+        lastStart = nil
     }
+
+    /// Whether the record that begins at `record`, the last one that was read, has lines that were read
+    /// before their turn.
+    func hasReadAhead(of record: Int) -> Bool { lastStart == record }
 
     /// Whether the line at this offset was read early, joined to an earlier piece.
     func holds(_ line: Int) -> Bool { starts.contains(line) }
@@ -64,6 +71,7 @@ struct Wrapping {
             start = record
         }
         starts += lines
+        lastStart = record
     }
 }
 
