@@ -124,9 +124,11 @@ extension EndToEnd {
             let session = #"{"name":"s","process":"ann@example.com","key":"m40x"}"#
             let members = spelled.indices.map { #""k\#($0)":"\u0061nn@example.com""# }.joined(separator: ",")
             let push = #"{"type":"data_layer",\#(members)}"#
-            let lines = spelled + [session, push]
+            // Between hers there is what the receiver takes: a destination that refuses all it gets is held, and then
+            // asked once in ten seconds.
+            let lines = spelled.flatMap { [$0, #"{"name":"o"}"#] } + [session, push]
             try bench.append(lines.map { $0 + "\n" }.joined(), to: "app.jsonl.1")
-            try wait(.seconds(120), "hers to be refused; \(bench.agentLog.suffix(2000))") {
+            try wait(.seconds(300), "hers to be refused; \(bench.agentLog.suffix(2000))") {
                 try bench.figures().total("spoolship_deliveries_dead_lettered_total") == 40
                     && bench.figures().total("spoolship_deliveries_queued") == 0
             }
