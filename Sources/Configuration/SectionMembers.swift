@@ -1,7 +1,7 @@
 /// The members of a section as they are written, each with the row that reads it.
 ///
-/// `SettingsSection.read` asks this type for all that does not depend on the section's type: otherwise the
-/// compiler writes it once for each section, which was a quarter of a megabyte of the program.
+/// `SettingsSection.read` leaves to this type what does not depend on the section's type. Otherwise the
+/// compiler would write it once for each of some forty sections.
 struct SectionMembers {
     /// What is known of a row before it reads anything.
     struct Row {
@@ -94,8 +94,8 @@ struct SectionMembers {
         }
     }
 
-    /// The key under which members set what an old key sets, too; nil if they do not. A single value in place
-    /// of a table of two is the first of them.
+    /// The new key by which a member sets the same value as an old key; nil if none does. A single value in
+    /// place of a pair is the pair's first value.
     ///
     /// - Parameters:
     ///   - now: the old key's new one, as a path in the section.

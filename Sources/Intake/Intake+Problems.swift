@@ -17,8 +17,8 @@ extension Intake {
             Array(presentable(Array(line), of: source.app).prefix(4096)))
     }
 
-    /// Keeps an event that does not match its schema: its line, or the object if lines were joined to it that
-    /// do not follow each other.
+    /// Quarantines an event that does not match its schema: its line, or its object if it was joined from
+    /// lines with others between them.
     func keepUnfit(
         _ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64,
         _ failure: (name: String, text: String)

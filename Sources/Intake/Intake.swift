@@ -372,7 +372,7 @@ package final class Intake: SpoolSink {
                     length: position - start, isRefused: verdict.kind == .refused)
                 if chunks.pendingBytes >= commitBytes, !pass.holdsLines { return position }
             case .dataLayer:
-                // A push to the data layer is not an event and is not counted. Without containers nothing
+                // A push to the data layer is not an event and is not counted. Without `IntakeRules` nothing
                 // reads it.
                 guard let rules = self.rules else { continue }
                 let line = UnsafeRawBufferPointer(rebasing: lines[start..<position])

@@ -48,14 +48,14 @@ extension AgentContainer {
     /// its socket, the container is unknown, or too many listen. Nil while it gives calls.
     public var listeningProblem: AnalyticsError? { functions.problem }
 
-    /// Calls a function when the agent gives calls, with nil, and when it does not, with the reason: each
-    /// time that this changes, on a thread of the library. It is tried again after a tenth of a second, then
-    /// after twice as long each time, 30 seconds at most.
+    /// Sets the function that is called on a thread of the library at each change: with nil if the agent now
+    /// gives calls, otherwise with the reason. After a failure the library reconnects in a tenth of a second,
+    /// then after twice as long each time, 30 seconds at most.
     public func observeListening(_ observer: (@Sendable (AnalyticsError?) -> Void)?) {
         functions.setObserver(observer)
     }
 
-    /// Calls that came for a function that was removed meanwhile: nobody did what their tags asked for.
+    /// Number of calls that arrived for a function that was already removed, so that no handler ran.
     public var unhandledCalls: Int { functions.unhandled }
 
     /// Ends the calls of tags and macros, also for copies of this container. Calls that the agent has sent by
@@ -63,8 +63,8 @@ extension AgentContainer {
     public func close() { functions.removeAll() }
 }
 
-/// How long to wait before the agent is asked again: longer each time, so that a machine without an agent is
-/// left in peace. A value of its own, without a clock.
+/// The waits between attempts to connect, each twice as long as the one before: a machine without an agent
+/// must not be kept busy. A value without a clock, which tests can read at once.
 struct ReconnectWait {
     /// The next wait.
     private var next: Int32 = 100
@@ -100,7 +100,7 @@ final class ContainerFunctions: @unchecked Sendable {
     private var reason: AnalyticsError?
     /// Called with the reason, or with nil.
     private var observer: (@Sendable (AnalyticsError?) -> Void)?
-    /// What the observer was told last.
+    /// Value of `reason` at the last report; nil before the first report.
     private var told: AnalyticsError??
     /// Number of calls for functions that were gone.
     private var callsUnhandled = 0
@@ -138,7 +138,7 @@ final class ContainerFunctions: @unchecked Sendable {
         }
     }
 
-    /// Sets or removes who is told whether calls arrive.
+    /// Sets or removes the observer of the connection.
     func setObserver(_ observer: (@Sendable (AnalyticsError?) -> Void)?) {
         monitor.sync { self.observer = observer }
     }
@@ -223,7 +223,7 @@ final class ContainerFunctions: @unchecked Sendable {
         return mustWait
     }
 
-    /// Notes why no calls arrive, or with nil that they do, and tells the observer if that is new.
+    /// Sets `reason`, which is nil while calls arrive, and calls the observer if it has changed.
     private func tell(_ why: AnalyticsError?) {
         let observer = monitor.sync {
             reason = why

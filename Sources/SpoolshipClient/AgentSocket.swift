@@ -61,7 +61,7 @@ struct AgentSocket: Sendable {
     /// Sends a request, and gives each line of the response's body to a function until the agent ends the
     /// connection, or until `goesOn` is false, which is asked when `wake` was woken.
     ///
-    /// At the end the lines that the agent has sent so far are still given: it takes them for received.
+    /// Lines that the agent has sent by then are still given, because it counts them as received.
     ///
     /// - Throws: as `request`; also `noAnswer` if a line is longer than `largestLine`, and `refused`.
     func stream(
@@ -79,7 +79,7 @@ struct AgentSocket: Sendable {
         var isEnding = false
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
-            // The head must come in time. After it silence means that there is nothing to say.
+            // Only the head has a deadline. After it the agent is silent until there is a call.
             if !hasHead, !isEnding {
                 try wait(for: POLLIN, descriptor, until: deadline)
             } else if !isEnding, wake.waits(for: descriptor), !goesOn() {

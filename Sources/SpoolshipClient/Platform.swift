@@ -72,7 +72,7 @@ final class WakePipe: Sendable {
         close(writer)
     }
 
-    /// Wakes the thread, or the next wait of it.
+    /// Wakes the thread; if it is not waiting now, its next wait ends at once.
     func wake() {
         // A full pipe wakes as well.
         var byte: UInt8 = 1
@@ -85,7 +85,7 @@ final class WakePipe: Sendable {
     /// Waits for a time, or until it is woken.
     func wait(milliseconds: Int32) { _ = wait([reader], milliseconds) }
 
-    /// Waits; whether it was woken, which counts for this time only.
+    /// Waits; returns whether `wake` was called since the last wait.
     private func wait(_ descriptors: [Int32], _ milliseconds: Int32) -> Bool {
         var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         _ = poll(&entries, nfds_t(entries.count), milliseconds)

@@ -90,7 +90,7 @@ struct DataLayerTests {
             try consent(after: #""consent":false"#, #""consent.ads":true"#, #""consent":null"#) == [nil, nil])
     }
 
-    @Test("of members of a push that differ the refusal counts, and what cannot be read refuses")
+    @Test("if members of a push differ the refusal counts, and a push that cannot be read refuses")
     func doubledConsent() throws {
         #expect(try consent(after: #""consent":false,"consent":true"#) == [false, false])
         #expect(try consent(after: #""consent":true,"consent":false"#) == [false, false])
@@ -106,7 +106,7 @@ struct DataLayerTests {
         #expect(try consent(after: #""consent":true"#, #""plan":"x","n":1e999"#) == [true, true])
     }
 
-    @Test("a push without room that mentions consent refuses every purpose")
+    @Test("consent for which a layer has no room refuses every purpose; members beside it are left out")
     func consentWithoutRoom() throws {
         let large = String(repeating: "x", count: 16 << 10)
         #expect(
@@ -165,7 +165,7 @@ struct DataLayerTests {
         }
     }
 
-    @Test("of a disabled app's push only consent is taken")
+    @Test("a push of a disabled app changes its consent and nothing else")
     func consentAlone() throws {
         let trial = try trial("plan")
         let line = #"{"type":"data_layer","plan":"gold","consent":false,"event":"e"}"#

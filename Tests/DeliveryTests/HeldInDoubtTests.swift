@@ -121,7 +121,7 @@ struct HeldInDoubtTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
-    @Test("a set-aside batch that makes requests fail instead has one turn of its app, not each")
+    @Test("a set-aside batch whose requests fail without a refusal does not get every turn of its app")
     func failsInsteadOfRefusing() {
         var world = quiet()
         let kept = world.main.kept

@@ -109,7 +109,7 @@ struct KeptTests {
         #expect(second < deep && !deep.isWhole)
     }
 
-    @Test("of refused batches the one that was tried the fewest times is next, of those the newest")
+    @Test("the next refused batch is the one with the fewest tries, and of equals the newest")
     func refusedTurns() {
         var kept = Kept()
         for seed in 1...60 {

@@ -75,7 +75,7 @@ struct FunctionCallTests {
         error.map { "\($0.code.rawValue): \($0.message)" } ?? "listening"
     }
 
-    @Test("why no calls come is told once each time that it changes: no socket, a refusal, calls, the end")
+    @Test("the observer gets each change once: no socket, a refusal, calls, the end of the connection")
     func reasons() throws {
         let directory = try TemporaryDirectory()
         let notes = Notes()

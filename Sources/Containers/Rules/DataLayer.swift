@@ -16,7 +16,7 @@ struct DataLayer: Sendable {
     fileprivate var lastPush = 0
     /// Bytes as JSON text, approximately.
     private var size = 0
-    /// What it says about consent; nil for nothing. Every event asks for it.
+    /// What the layer says about consent; nil if nothing. Kept ready, because every event asks for it.
     private(set) var consent: ConsentStatement?
 
     /// An empty layer.
@@ -150,7 +150,7 @@ struct DataLayer: Sendable {
     /// Only what it says about consent, in few bytes; if that is not possible, it refuses everything.
     var consentAlone: DataLayer { .ofConsent(in: members, lastPush: lastPush, atMost: 512) }
 
-    /// Keeps nothing but what it says about consent, and of that nothing in which a text is found.
+    /// Removes all but consent; if the text is found there, too, only a refusal of everything can stay.
     mutating func erase(_ isFound: ([UInt8]) -> Bool) {
         let kept = ConsentStatement.kept(of: members, erasing: isFound)
         self = DataLayer(members: kept, lastPush: lastPush) ?? DataLayer()
@@ -355,7 +355,7 @@ struct DataLayers {
         return true
     }
 
-    /// The layer that a holder gives up first.
+    /// The app whose layer a holder gives up first.
     private func oldest(of holder: String, isAside: Bool) -> String? {
         layers.filter { Holdings.holder(of: $0.key) == holder && aside.contains($0.key) == isAside }
             .min {

@@ -145,7 +145,7 @@ struct WrappedRecord {
         Length(content: content.count, next: next, ahead: ahead.count, lastStart: lastStart)
     }
 
-    /// Takes the last line off again: it belongs to another record.
+    /// Removes the last line, because it belongs to another record.
     mutating func cut(to length: Length) {
         content.removeLast(content.count - length.content)
         ahead.removeLast(ahead.count - length.ahead)

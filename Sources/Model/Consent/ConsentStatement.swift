@@ -112,8 +112,8 @@ public struct ConsentStatement: Sendable, Equatable {
             })
     }
 
-    /// Members of which none differs from another one in what it says: if one may, they become one member, in
-    /// which the refusal counts.
+    /// Members that do not contradict each other: if some may, they are joined into one member, in which the
+    /// refusal counts.
     public static func settled(_ members: [JSONValue.Member]) -> [JSONValue.Member] {
         let said = members.filter { isMember($0.key) }
         let isWhole = said.contains { $0.key == "consent" }
@@ -140,8 +140,8 @@ public struct ConsentStatement: Sendable, Equatable {
         return members.filter { !isMember($0.key) } + [.init("consent", value ?? .object(purposes))]
     }
 
-    /// What is kept of a layer that is erased: what it says about consent. If the text that must go is found
-    /// in that, too, every purpose is refused if one was.
+    /// The members that stay when a layer is erased: those about consent. If the erased text is in them, too,
+    /// a refusal of every purpose stays instead, or nothing if no purpose was refused.
     public static func kept(
         of members: [JSONValue.Member], erasing isFound: ([UInt8]) -> Bool
     ) -> [JSONValue.Member] {

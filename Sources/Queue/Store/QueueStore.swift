@@ -14,7 +14,7 @@
 // - Store/: the actor `QueueStore` with all public calls, one file for each kind: commits, leases,
 //   settlements, commands, failures, a full queue. `transact` runs the calls that wait.
 // - Transaction/: `Transaction` holds all changes of rows and state. `QueueState` is what the store
-//   knows about the rows, `QueueState+Finding` chooses what is leased next, `QueueState+Invariants`
+//   knows about the rows, `LaneSearch` chooses what is leased next, `QueueState+Invariants`
 //   draws the life of a batch and states the rules that debug builds check before each COMMIT.
 // - File/: `Opening` (start), `Schema` and `Migrations`, `QueueFile` (reads), `TableWriter` (writes),
 //   `Database` and `Statement` (SQLite's C interface).

@@ -105,13 +105,13 @@ struct WrappedRecords {
         }
     }
 
-    /// A line of the other stream has come.
+    /// Counts a line of the other stream, and ends the record of `stream` if it has waited long enough.
     private mutating func passBy(_ stream: Int, _ second: Int?) {
         guard var record = open[stream] else { return }
         record.between += 1
         open[stream] = record
-        /// Whether the line is that much younger than another, by the second of the day: half a day and more
-        /// is a clock that was set back.
+        /// Whether another line is at least `seconds` older, by the second of the day. A difference of half a
+        /// day or more means that the clock was set back.
         func isOlder(_ other: Int?, by seconds: Int) -> Bool {
             guard let second, let other else { return false }
             return (seconds..<43_200).contains((second - other + 86_400) % 86_400)
@@ -132,8 +132,8 @@ struct WrappedRecords {
         open[stream] = nil
     }
 
-    /// Adds a range to `ended`. The other stream's records behind it, of which there may be some because this
-    /// one waited for more, stay behind it.
+    /// Adds a range to `ended`, in order: the other stream may have ended records behind it while this record
+    /// was still open.
     private mutating func noteEnded(_ record: Range<Int>) {
         var range = record
         var behind: [Range<Int>] = []

@@ -90,7 +90,7 @@ enum PrivacyCommand {
             let seen =
                 place.controls == 0
                 ? "and no other value of the events" : "\(place.controls) other values of the events"
-            // Where events have not been yet, or what was not searched, "not found" would not be true.
+            // Events may not have reached the place yet, or it was not searched: that proves nothing.
             let isProved = findings.late.isEmpty && place.isSearched
             let (verdict, colour): (String, Console.Style) =
                 place.found > 0

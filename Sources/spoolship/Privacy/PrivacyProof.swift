@@ -381,8 +381,8 @@ struct PrivacyProof {
         return PrivacyProof.onTheWay(status)
     }
 
-    /// The same by the answer to `GET /v1/status`. What is set aside stays in the queue, where it is
-    /// searched; so does what the destinations `rejecting` and `holding` are there for.
+    /// The same from an answer to `GET /v1/status`. Set-aside events and those for the destinations
+    /// `rejecting` and `holding` do not count, because they stay in the queue, where they are searched.
     static func onTheWay(_ status: JSONValue) -> [String] {
         let unread = status["spool"]?["lag_bytes"]?.integer ?? 0
         let unsent = (status["destinations"]?.array ?? []).compactMap { destination -> String? in

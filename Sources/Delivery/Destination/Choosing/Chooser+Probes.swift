@@ -31,8 +31,8 @@ extension Chooser {
     /// The set-aside batch whose turn it is while the destination counts as held because of refused events:
     /// every other attempt is one, if there are any.
     ///
-    /// All else may be accepted no sooner, and there may be hundreds of it: an app whose schema was repaired
-    /// at a quiet time waited for hours behind what no time makes acceptable.
+    /// Otherwise hundreds of events that will never be accepted could be tried first: an app whose schema was
+    /// repaired at a quiet time waited for hours behind them.
     private func refused() -> Start? {
         guard options.order != .promised, standing.hold?.doubt?.prefersRefused == true,
             kept.counts.refused > 0

@@ -120,8 +120,8 @@ struct TrackedBatch: Sendable {
         }
     }
 
-    /// An attempt failed without a verdict on the events. Of a batch that was set aside for a refusal it
-    /// counts like another one, so that the others of its app have their turns.
+    /// Notes that an attempt failed without a verdict on the events. For a batch that was set aside for a
+    /// refusal this counts as another refusal; otherwise the batch would have every turn of its app.
     mutating func noteFailedTurn() {
         guard aside == .rejected else { return }
         history.tries += 1
