@@ -15,7 +15,7 @@ package struct ObjectCheck: ~Copyable {
     /// Offset of the object's closing brace; nil unless the text is one object with white space around it.
     ///
     /// - Parameter text: must end with a line feed. Line breaks count as white space.
-    package mutating func end(of text: UnsafeRawBufferPointer) -> (place: Int, hasLineBreaks: Bool)? {
+    package mutating func end(of text: UnsafeRawBufferPointer) -> (offset: Int, hasLineBreaks: Bool)? {
         guard let base = text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.last == .lineFeed,
             let end = scanner.scanObject(base, from: 0, to: text.count)
         else { return nil }
@@ -24,10 +24,10 @@ package struct ObjectCheck: ~Copyable {
         return isAlone ? (end - 1, scanner.hasLineBreaks) : nil
     }
 
-    /// Whether the object that was checked has a member: the one at index `place` of the names, or any other.
+    /// Whether the object that was checked has a member: the one at `index` among the names, or any other.
     /// Its text must still be in memory.
-    package func has(_ place: Int?, _ name: @autoclosure () -> [UInt8]) -> Bool {
-        if let place, let slot = slots[place] { return scanner.has(slot: slot) }
+    package func has(_ index: Int?, _ name: @autoclosure () -> [UInt8]) -> Bool {
+        if let index, let slot = slots[index] { return scanner.has(slot: slot) }
         return RawWalk.find(name(), in: scanner.base, from: scanner.open, to: scanner.close + 1) != nil
     }
 

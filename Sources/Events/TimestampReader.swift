@@ -77,12 +77,12 @@ package struct TimestampReader {
         let millisecond = (end &>> 32 & 0xFF) &* 100 &+ (end &>> 40 & 0xFF) &* 10 &+ (end &>> 48 & 0xFF)
         let total = ((hour &* 60 &+ minute) &* 60 &+ second) &* 1000 &+ millisecond
         var rest: UInt64 = 0
-        var place = 23
-        while place < length &- 1 {
-            let digit = p.load(fromByteOffset: place, as: UInt8.self) &- UInt8(ascii: "0")
+        var offset = 23
+        while offset < length &- 1 {
+            let digit = p.load(fromByteOffset: offset, as: UInt8.self) &- UInt8(ascii: "0")
             guard digit < 10 else { return nil }
             rest = rest &* 10 &+ UInt64(digit)
-            place &+= 1
+            offset &+= 1
         }
         return Int64(truncatingIfNeeded: total &* 1_000_000 &+ (length == 27 ? rest &* 1000 : rest))
     }

@@ -21,9 +21,9 @@ package struct TimestampWriter {
         }
         let digits = rest % 1_000_000 == 0 ? 3 : rest % 1000 == 0 ? 6 : 9
         var left = digits == 3 ? rest / 1_000_000 : digits == 6 ? rest / 1000 : rest
-        for place in (20..<20 + digits).reversed() {
+        for offset in (20..<20 + digits).reversed() {
             // bounded: the remainder of a division by ten.
-            bytes[place] = UInt8(ascii: "0") + UInt8(left % 10)
+            bytes[offset] = UInt8(ascii: "0") + UInt8(left % 10)
             left /= 10
         }
         bytes[20 + digits] = UInt8(ascii: "Z")

@@ -260,8 +260,8 @@ package final class Intake: SpoolSink {
             isSynchronised: isTrusted, using: &random)
         let schemas = schemas.ready(for: source.app, gate.rules)
         let accepted = accepted?.ready(at: now, isSynchronised: isTrusted)
-        normal.turn(to: source)
-        critical.turn(to: source)
+        normal.beginSource(source)
+        critical.beginSource(source)
         // Pieces that are read before their turn become durable together with the record that they belong to.
         // So no event between them may have to wait for a function, and they must fit into the same commit.
         pass.mostBytesAhead = rules?.asksFunctions == true ? 0 : commitBytes / 8
@@ -425,7 +425,7 @@ package final class Intake: SpoolSink {
     ///
     /// - Parameter statement: what the session's first event says about consent, which holds for its start.
     private func writeSessionStart(
-        _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp,
+        _ routeIndex: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp,
         saying statement: ConsentStatement? = nil
     ) {
         scratch.removeAll()
@@ -434,20 +434,21 @@ package final class Intake: SpoolSink {
             let fate = rules.apply(
                 to: scratch.bytes, app: source.app, file: source.path, priority: .normal, at: now,
                 largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
-            return put(fate, rules, now, place, source, offset, at: now, saying: statement)
+            return put(fate, rules, now, routeIndex, source, offset, at: now, saying: statement)
         }
         chunks.countRead()
-        put(scratch.bytes, place, .normal, source, offset, now, at: now, saying: statement)
+        put(scratch.bytes, routeIndex, .normal, source, offset, now, at: now, saying: statement)
     }
 
     /// Puts the event that was read into the chunk of the destinations that may get it by consent.
     private func putIfConsented(
-        _ verdict: Verdict, _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp
+        _ verdict: Verdict, _ routeIndex: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp
     ) {
         scratch.removeAll(keepingCapacity: 1 << 20)
         pass.write(into: &scratch)
         put(
-            scratch.bytes, place, isBackfill ? .normal : verdict.priority, source, offset, verdict.eventTime,
+            scratch.bytes, routeIndex, isBackfill ? .normal : verdict.priority, source, offset,
+            verdict.eventTime,
             at: now)
     }
 

@@ -54,7 +54,7 @@ final class SchemaChecks {
     private var earlier: [SchemaName: SchemaCounts] = [:]
     /// Schema and result for the event that was checked last, if that event may be sent. Counted by
     /// `countAccepted`.
-    private var checked: (place: Int, failure: SchemaFailure?)?
+    private var checked: (index: Int, failure: SchemaFailure?)?
     /// Events that were sent since the last report although they do not match, with the last one's schema and
     /// reason.
     private var reported: (count: Int, name: String, text: String)?
@@ -104,24 +104,24 @@ final class SchemaChecks {
         in line: UnsafeBufferPointer<UInt8>, named name: UnsafeBufferPointer<UInt8>
     ) -> (name: String, text: String)? {
         checked = nil
-        guard let place = table?.place(of: name) else { return nil }
-        let failure = set.schemas[place].failure(in: line)
+        guard let index = table?.index(of: name) else { return nil }
+        let failure = set.schemas[index].failure(in: line)
         guard let failure, !rules.isReport else {
-            checked = (place, failure)
+            checked = (index, failure)
             return nil
         }
-        found[place].invalid += 1
-        return (set.schemas[place].title, failure.description)
+        found[index].invalid += 1
+        return (set.schemas[index].title, failure.description)
     }
 
     /// Counts the event that was checked last, which was accepted. Not counted at the check: an event that
     /// waits for a function is checked each time it is offered.
     func countAccepted() {
-        guard let (place, failure) = checked else { return }
+        guard let (index, failure) = checked else { return }
         checked = nil
-        guard let failure else { return found[place].valid += 1 }
-        found[place].invalid += 1
-        reported = ((reported?.count ?? 0) + 1, set.schemas[place].title, failure.description)
+        guard let failure else { return found[index].valid += 1 }
+        found[index].invalid += 1
+        reported = ((reported?.count ?? 0) + 1, set.schemas[index].title, failure.description)
     }
 
     /// What the log has not reported yet, at most once an hour.

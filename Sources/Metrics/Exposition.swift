@@ -21,8 +21,8 @@ package struct Exposition: Sendable {
         package var sum: Double
 
         /// Adds an observation to a bucket.
-        mutating func count(_ value: Double, at place: Int) {
-            counts[place] += 1
+        mutating func count(_ value: Double, at index: Int) {
+            counts[index] += 1
             sum += value
         }
     }
@@ -44,7 +44,7 @@ package struct Exposition: Sendable {
     private struct Samples: Sendable {
         var series: [Series] = []
         /// Index in `series` of each combination of labels.
-        var places: [[String]: Int] = [:]
+        var indices: [[String]: Int] = [:]
     }
 
     /// The samples by the name of their family.
@@ -112,12 +112,12 @@ package struct Exposition: Sendable {
         let labels = zip(family.labels, labels).map { label, value in
             label.values.map { $0.contains(value) ? value : "other" } ?? value
         }
-        if let index = samples[family.name]?.places[labels] {
+        if let index = samples[family.name]?.indices[labels] {
             samples[family.name]?.series[index].value = value
         } else if samples[family.name, default: Samples()].series.count < MetricFamily.seriesLimit {
             let index = samples[family.name, default: Samples()].series.count
             samples[family.name, default: Samples()].series.append(Series(labels: labels, value: value))
-            samples[family.name]?.places[labels] = index
+            samples[family.name]?.indices[labels] = index
         } else {
             suppressed += 1
         }

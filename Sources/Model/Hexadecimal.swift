@@ -8,9 +8,9 @@ public enum Hexadecimal {
     /// Two digits for each byte.
     public static func text(_ bytes: some Collection<UInt8>) -> String {
         String(unsafeUninitializedCapacity: bytes.count * 2) { text in
-            for (place, byte) in bytes.enumerated() {
-                text[place * 2] = digits[Int(byte >> 4)]
-                text[place * 2 + 1] = digits[Int(byte & 15)]
+            for (index, byte) in bytes.enumerated() {
+                text[index * 2] = digits[Int(byte >> 4)]
+                text[index * 2 + 1] = digits[Int(byte & 15)]
             }
             return bytes.count * 2
         }

@@ -10,12 +10,12 @@ extension Outcome {
     init(of events: [Outcome]) {
         var rejected: [RejectedEvent] = []
         var retry: [Int] = []
-        for (place, outcome) in events.enumerated() {
+        for (index, outcome) in events.enumerated() {
             switch outcome {
             case .acknowledged: continue
             case .partial(let own, _):
-                rejected += own.map { RejectedEvent(index: place, failure: $0.failure, isFinal: $0.isFinal) }
-            default: retry.append(place)
+                rejected += own.map { RejectedEvent(index: index, failure: $0.failure, isFinal: $0.isFinal) }
+            default: retry.append(index)
             }
         }
         if let first = events.first, retry.count == events.count {

@@ -57,13 +57,13 @@ class Ticket<Item> {
         settled += 1
     }
 
-    /// Ends the ticket: resumes the waiting call. Items without an outcome get `rest`.
-    func finish(_ rest: Outcome?) { continuation.resume(returning: report(or: rest)) }
+    /// Ends the ticket: resumes the waiting call. Items without an outcome get `remaining`.
+    func finish(_ remaining: Outcome?) { continuation.resume(returning: report(or: remaining)) }
 
-    /// The report as of now; items without an outcome get `rest`, or a retry if that is nil.
-    func report(or rest: Outcome?) -> TicketReport {
+    /// The report as of now; items without an outcome get `remaining`, or a retry if that is nil.
+    func report(or remaining: Outcome?) -> TicketReport {
         let fallback =
-            rest ?? .retry(Failure(kind: .connection, message: "the wait ended before an answer came"))
+            remaining ?? .retry(Failure(kind: .connection, message: "the wait ended before an answer came"))
         return TicketReport(outcomes: outcomes.map { $0 ?? fallback }, sentBytes: sentBytes)
     }
 }

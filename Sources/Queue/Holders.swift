@@ -42,25 +42,25 @@ struct ChunkHolders: Equatable {
 
     /// The holder of each event in a range; the empty name for all of them if the runs do not cover the
     /// range.
-    func names(of places: Range<Int>) -> [String] {
+    func names(of range: Range<Int>) -> [String] {
         let names = runs.flatMap { repeatElement($0.holder, count: $0.events) }
-        return names.count < places.upperBound
-            ? Array(repeating: "", count: places.count) : Array(names[places])
+        return names.count < range.upperBound
+            ? Array(repeating: "", count: range.count) : Array(names[range])
     }
 
     /// The holders of some events; only the empty name if one is unknown, as in `names(of:)`: if the two
     /// disagreed, a search for withheld events would find the same chunk for ever.
-    func apps(of places: Range<Int>) -> Set<String> {
+    func apps(of range: Range<Int>) -> Set<String> {
         var apps: Set<String> = []
         var end = 0
         for run in runs {
             let begin = end
             end += run.events
-            if begin < places.upperBound, end > places.lowerBound {
+            if begin < range.upperBound, end > range.lowerBound {
                 apps.insert(run.holder)
             }
         }
-        return end < places.upperBound ? [""] : apps
+        return end < range.upperBound ? [""] : apps
     }
 
     /// Splits the cost of the chunk among its holders in proportion to their bytes. A holder with
@@ -73,18 +73,18 @@ struct ChunkHolders: Equatable {
 
     /// The events that remain once these holders' events are removed: their ranges in the chunk, and
     /// who they belong to.
-    func without(_ holders: Set<String>) -> (places: [Range<Int>], left: ChunkHolders) {
-        var places: [Range<Int>] = []
+    func without(_ holders: Set<String>) -> (ranges: [Range<Int>], left: ChunkHolders) {
+        var ranges: [Range<Int>] = []
         var left = ChunkHolders()
-        var place = 0
+        var offset = 0
         for run in runs {
             if !holders.contains(run.holder) {
-                places.append(place..<place + run.events)
+                ranges.append(offset..<offset + run.events)
                 left.add(run)
             }
-            place += run.events
+            offset += run.events
         }
-        return (places, left)
+        return (ranges, left)
     }
 }
 

@@ -5,7 +5,7 @@ internal import Model
 /// quarantined line.
 protocol StoredRecord {
     /// Position of the record in its listing; passed as `after`, it gives the page behind the record.
-    var place: String { get }
+    var cursor: String { get }
     /// The record's members without its content.
     func json(_ state: QueueState) -> [JSONValue.Member]
     /// The record as lines of an export.
@@ -57,7 +57,7 @@ protocol KeptRecord: StoredRecord {
 }
 
 extension KeptRecord {
-    var place: String { "\(id)" }
+    var cursor: String { "\(id)" }
 }
 
 /// Selects rows of `dead_letter` and `quarantine`, page by page, in the order of their ids.
@@ -111,7 +111,7 @@ struct KeptRows {
             ? "\(DeadLetter.columns) FROM dead_letter" : "\(StoredQuarantineRecord.columns) FROM quarantine"
         let statement = try file.database.prepare(
             "SELECT \(source) WHERE \(conditions.joined(separator: " AND ")) ORDER BY id LIMIT \(limit)")
-        for (place, value) in values.enumerated() { statement.bind(Int32(place + 1), value) }
+        for (index, value) in values.enumerated() { statement.bind(Int32(index + 1), value) }
         while try statement.step(),
             try body(isDeadLetters ? DeadLetter(statement) : StoredQuarantineRecord(statement))
         {}

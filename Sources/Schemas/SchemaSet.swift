@@ -67,9 +67,9 @@ public final class SchemaSet: @unchecked Sendable, Equatable {
             apps.formUnion(layer.apps)
             apps.formUnion(layer.schemas.compactMap(\.app))
         }
-        ofAll = SchemaTable(SchemaSet.places(in: layers, of: nil))
+        ofAll = SchemaTable(SchemaSet.indices(in: layers, of: nil))
         ofApp = Dictionary(
-            uniqueKeysWithValues: apps.map { ($0, SchemaTable(SchemaSet.places(in: layers, of: $0))) })
+            uniqueKeysWithValues: apps.map { ($0, SchemaTable(SchemaSet.indices(in: layers, of: $0))) })
     }
 
     /// This set, and further layers for events that none of its schemas concerns.
@@ -82,16 +82,16 @@ public final class SchemaSet: @unchecked Sendable, Equatable {
 
     /// Titles of schemas with which no event is compared, because another layer has one for its name.
     package var unused: [String] {
-        var used = ofAll.places
-        for table in ofApp.values { used.formUnion(table.places) }
+        var used = ofAll.indices
+        for table in ofApp.values { used.formUnion(table.indices) }
         return schemas.indices.filter { !used.contains($0) }.map { schemas[$0].title }
     }
 
     /// Index of the schema that counts for each name.
     ///
     /// - Parameter app: nil for the apps that no layer and no schema names.
-    private static func places(in layers: [SchemaLayer], of app: String?) -> [String: Int] {
-        var places: [String: Int] = [:]
+    private static func indices(in layers: [SchemaLayer], of app: String?) -> [String: Int] {
+        var indices: [String: Int] = [:]
         var first = 0
         for layer in layers {
             defer { first += layer.schemas.count }
@@ -99,13 +99,13 @@ public final class SchemaSet: @unchecked Sendable, Equatable {
             var own: [String: Int] = [:]
             // Those for all apps first, so that the app's own replace them.
             for wanted in app == nil ? [nil] : [nil, app] {
-                for (place, schema) in layer.schemas.enumerated() where schema.app == wanted {
-                    own[schema.name] = first + place
+                for (index, schema) in layer.schemas.enumerated() where schema.app == wanted {
+                    own[schema.name] = first + index
                 }
             }
-            places.merge(own) { stronger, _ in stronger }
+            indices.merge(own) { stronger, _ in stronger }
         }
-        return places
+        return indices
     }
 
     /// The schemas for an app's events. Looked up once for each block of lines, since all its lines are of
@@ -120,17 +120,17 @@ public final class SchemaSet: @unchecked Sendable, Equatable {
 package struct SchemaTable: Sendable {
     /// Names and indexes of schemas, sorted by length and then by bytes, for a binary search. Comparing
     /// lengths first avoids most comparisons of bytes.
-    private let rows: [(name: [UInt8], place: Int)]
+    private let rows: [(name: [UInt8], index: Int)]
 
-    fileprivate init(_ places: [String: Int]) {
-        rows = places.map { (Array($0.key.utf8), $0.value) }.sorted { left, right in
+    fileprivate init(_ indices: [String: Int]) {
+        rows = indices.map { (Array($0.key.utf8), $0.value) }.sorted { left, right in
             left.name.count == right.name.count
                 ? left.name.lexicographicallyPrecedes(right.name) : left.name.count < right.name.count
         }
     }
 
     /// Indexes of all schemas in the table.
-    fileprivate var places: Set<Int> { Set(rows.map(\.place)) }
+    fileprivate var indices: Set<Int> { Set(rows.map(\.index)) }
 
     /// Whether no schema concerns the app; the caller then skips all checks.
     package var isEmpty: Bool { rows.isEmpty }
@@ -139,7 +139,7 @@ package struct SchemaTable: Sendable {
     ///
     /// - Parameter name: the bytes of the event's name. No string is made of them: this is done for every
     ///   event.
-    package func place(of name: UnsafeBufferPointer<UInt8>) -> Int? {
+    package func index(of name: UnsafeBufferPointer<UInt8>) -> Int? {
         guard let text = name.baseAddress else { return nil }
         var low = 0
         var high = rows.count
@@ -148,7 +148,7 @@ package struct SchemaTable: Sendable {
             let other = rows[middle].name
             let order =
                 name.count == other.count ? Int(memcmp(text, other, other.count)) : name.count - other.count
-            if order == 0 { return rows[middle].place }
+            if order == 0 { return rows[middle].index }
             if order < 0 {
                 high = middle
             } else {

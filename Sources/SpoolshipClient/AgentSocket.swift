@@ -51,11 +51,11 @@ struct AgentSocket: Sendable {
         // Swift takes CR LF for one character, so the end of the head is searched in bytes.
         let bytes = Array(text.utf8)
         let end = Array("\r\n\r\n".utf8)
-        guard let place = bytes.indices.first(where: { bytes[$0...].starts(with: end) }),
-            let line = String(decoding: bytes[..<place], as: UTF8.self).split(separator: "\r\n").first,
+        guard let headEnd = bytes.indices.first(where: { bytes[$0...].starts(with: end) }),
+            let line = String(decoding: bytes[..<headEnd], as: UTF8.self).split(separator: "\r\n").first,
             case let words = line.split(separator: " "), words.count >= 2, let status = Int(words[1])
         else { throw .noAnswer("the answer at \(path) is not HTTP; is it another program's socket?") }
-        return Answer(status: status, body: String(decoding: bytes[(place + end.count)...], as: UTF8.self))
+        return Answer(status: status, body: String(decoding: bytes[(headEnd + end.count)...], as: UTF8.self))
     }
 
     /// Sends a request, and gives each line of the response's body to a function until the agent ends the

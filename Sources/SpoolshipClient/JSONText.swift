@@ -18,7 +18,7 @@ enum JSONText {
         var reader = Reader(bytes: Array(text.utf8))
         guard let value = reader.value(depth: 0) else { return nil }
         reader.skipSpace()
-        return reader.place == reader.bytes.count ? value : nil
+        return reader.position == reader.bytes.count ? value : nil
     }
 
     /// The position of reading.
@@ -26,28 +26,30 @@ enum JSONText {
         /// The text.
         let bytes: [UInt8]
         /// Offset of the next byte.
-        var place = 0
+        var position = 0
 
         /// The next byte; nil at the end.
-        private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+        private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
         /// Steps over white space.
         mutating func skipSpace() {
-            while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { place += 1 }
+            while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+                position += 1
+            }
         }
 
         /// Skips white space and consumes a byte; returns false if another byte is next.
         private mutating func take(_ byte: UInt8) -> Bool {
             skipSpace()
             guard next == byte else { return false }
-            place += 1
+            position += 1
             return true
         }
 
         /// Consumes a word; returns false, and consumes nothing, if another one is next.
         private mutating func take(word: String) -> Bool {
-            guard bytes[place...].starts(with: word.utf8) else { return false }
-            place += word.utf8.count
+            guard bytes[position...].starts(with: word.utf8) else { return false }
+            position += word.utf8.count
             return true
         }
 
@@ -68,7 +70,7 @@ enum JSONText {
 
         /// Reads an object from its opening brace on.
         private mutating func object(_ depth: Int) -> Value? {
-            place += 1
+            position += 1
             var members: [String: Value] = [:]
             if take(UInt8(ascii: "}")) { return .object(members) }
             repeat {
@@ -83,7 +85,7 @@ enum JSONText {
 
         /// Reads an array from its opening bracket on.
         private mutating func array(_ depth: Int) -> Value? {
-            place += 1
+            position += 1
             var elements: [Value] = []
             if take(UInt8(ascii: "]")) { return .array(elements) }
             repeat {
@@ -95,9 +97,9 @@ enum JSONText {
 
         /// Reads a number; a whole one if it fits in 64 bits.
         private mutating func number() -> Value? {
-            let start = place
-            while let byte = next, "+-.0123456789eE".utf8.contains(byte) { place += 1 }
-            let text = String(decoding: bytes[start..<place], as: UTF8.self)
+            let start = position
+            while let byte = next, "+-.0123456789eE".utf8.contains(byte) { position += 1 }
+            let text = String(decoding: bytes[start..<position], as: UTF8.self)
             if let whole = Int64(text) { return .integer(whole) }
             return Double(text).map(Value.double)
         }
@@ -105,17 +107,17 @@ enum JSONText {
         /// Reads a string from its opening quote on.
         private mutating func string() -> String? {
             guard next == UInt8(ascii: "\"") else { return nil }
-            place += 1
+            position += 1
             var text: [UInt8] = []
             while let byte = next {
-                place += 1
+                position += 1
                 if byte == UInt8(ascii: "\"") { return String(decoding: text, as: UTF8.self) }
                 guard byte == UInt8(ascii: "\\") else {
                     text.append(byte)
                     continue
                 }
                 guard let escaped = next else { return nil }
-                place += 1
+                position += 1
                 switch escaped {
                 case UInt8(ascii: "n"): text.append(0x0A)
                 case UInt8(ascii: "r"): text.append(0x0D)
@@ -133,9 +135,9 @@ enum JSONText {
 
         /// Reads the four hexadecimal digits of an escape.
         private mutating func unit() -> UInt32? {
-            guard place + 4 <= bytes.count else { return nil }
-            defer { place += 4 }
-            return UInt32(String(decoding: bytes[place..<place + 4], as: UTF8.self), radix: 16)
+            guard position + 4 <= bytes.count else { return nil }
+            defer { position += 4 }
+            return UInt32(String(decoding: bytes[position..<position + 4], as: UTF8.self), radix: 16)
         }
 
         /// Reads the scalar of an escape after its `\u`; a pair of surrogates if it is beyond U+FFFF.

@@ -92,11 +92,11 @@ struct TextPatternFormat: Sendable {
     /// Writes the groups that took part in the match. As in templates, `-` is a missing value.
     func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         let record = reader.record
-        let isFound = match(record) { places in
+        let isFound = match(record) { groups in
             for member in members {
-                let place = places[member.index]
-                guard place.start >= 0 else { continue }
-                let value = Bytes(record.start + Int(place.start), Int(place.length))
+                let group = groups[member.index]
+                guard group.start >= 0 else { continue }
+                let value = Bytes(record.start + Int(group.start), Int(group.length))
                 guard !value.equals("-") else { continue }
                 if member.isNumber {
                     writer.number(quoted: member.name, value)

@@ -187,9 +187,9 @@ final class PlainPattern: Sendable {
         }
 
         /// Whether no other number of bytes could be in a run: what may follow it is not of its class.
-        private func isUnique(_ place: Int) -> Bool {
-            guard case .run(let number, _) = steps[place] else { return true }
-            for step in steps[(place + 1)...] {
+        private func isUnique(_ index: Int) -> Bool {
+            guard case .run(let number, _) = steps[index] else { return true }
+            for step in steps[(index + 1)...] {
                 switch step {
                 case .open, .close: continue
                 case .end: return true

@@ -298,8 +298,8 @@ struct Template: Sendable {
     private static func quoted(_ field: Step, _ reader: inout LineReader) -> Bytes? {
         let start = reader.p
         var from = start
-        while let place = Bytes(from, reader.rest.end - from).firstIndex(of: UInt8(ascii: "\"")) {
-            let quote = from + place
+        while let distance = Bytes(from, reader.rest.end - from).firstIndex(of: UInt8(ascii: "\"")) {
+            let quote = from + distance
             // A quote ends the field after an even number of backslashes: `\\"` is an escaped backslash and a
             // quote.
             var slashes = 0
@@ -390,11 +390,13 @@ struct SeverityPrefix {
 
     /// Reads the prefix; nil if the text does not begin with one. A level of 40 bytes or more is not one.
     init?(_ text: Bytes) {
-        var place = 0
-        while place < min(text.count, 40), text[place] > 0x20, text[place] != UInt8(ascii: ":") { place += 1 }
-        guard place > 0, text.dropping(place).hasPrefix(":  ") else { return nil }
-        word = text.prefix(place)
-        message = text.dropping(place + 3)
+        var length = 0
+        while length < min(text.count, 40), text[length] > 0x20, text[length] != UInt8(ascii: ":") {
+            length += 1
+        }
+        guard length > 0, text.dropping(length).hasPrefix(":  ") else { return nil }
+        word = text.prefix(length)
+        message = text.dropping(length + 3)
     }
 }
 

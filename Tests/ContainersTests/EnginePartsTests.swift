@@ -52,7 +52,7 @@ import Testing
         var throttles = ContainerThrottles()
         /// Whether an event of the first container's only throttle is let through.
         func admits(_ throttles: inout ContainerThrottles, _ place: Int) -> Bool {
-            throttles.admit(7, to: place, of: "shop", at: Trial.now, place: 0, events: 1, seconds: 3600) {}
+            throttles.admit(7, to: place, of: "shop", at: Trial.now, throttle: 0, events: 1, seconds: 3600) {}
         }
         throttles.use([throttling])
         let first = admits(&throttles, 0)

@@ -169,7 +169,7 @@ struct RejectionTests {
         #expect(world.store.deadLettered.keys.sorted() == [3])
         #expect(world.store.acknowledged.count == 49)
         let kept = try #require(world.switches[SwitchName.ceiling("main")])
-        #expect(try #require(SizeCeiling(kept: kept, fingerprint: "")).bytes < 2 * limit)
+        #expect(try #require(SizeCeiling(stored: kept, fingerprint: "")).bytes < 2 * limit)
         let before = world.sent.count
         world.accept(50)
         world.runUntilQuiet()

@@ -71,7 +71,7 @@ struct NameTests {
         var names = DistinctNames(seed: 7)
         let none = names.saved()
         #expect(none == nil)
-        names.turn(to: 20_777)
+        names.beginDay(20_777)
         let texts = ["a", "checkout", "a longer name of an event"].map { Array($0.utf8) }
         for text in texts { _ = text.withUnsafeBufferPointer { names.admit($0, limit: 3) } }
         let saved = names.saved() ?? []

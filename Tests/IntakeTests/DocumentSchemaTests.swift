@@ -113,8 +113,8 @@ struct DocumentSchemaTests {
             try ContainerDocument(reading: Array(document(version: 7, most: 3).utf8)), apps: ["shop"])
         let set = SchemaSet().followed(by: [try #require(container.schemas)])
         Array("bought".utf8).withUnsafeBufferPointer { name in
-            #expect(set.table(of: "shop").place(of: name) == 0)
-            #expect(set.table(of: "web").place(of: name) == nil)
+            #expect(set.table(of: "shop").index(of: name) == 0)
+            #expect(set.table(of: "web").index(of: name) == nil)
         }
         #expect(set.unused.isEmpty)
         #expect(set.followed(by: [try #require(container.schemas)]).unused == ["bought (GTM-1 version 7)"])

@@ -258,7 +258,7 @@ struct SchemaTests {
                 ["", "a/b", "x"], ["", "purchase", "2"], ["shop", "purchase", ""],
             ])
         func found(_ name: String, _ app: String) -> Int? {
-            Array(name.utf8).withUnsafeBufferPointer { set.table(of: app).place(of: $0) }
+            Array(name.utf8).withUnsafeBufferPointer { set.table(of: app).index(of: $0) }
         }
         #expect(found("purchase", "shop") == 2 && found("purchase", "web") == 1 && found("a/b", "shop") == 0)
         #expect(found("purchas", "shop") == nil)

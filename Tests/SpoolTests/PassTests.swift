@@ -117,5 +117,5 @@ struct PassTests {
 }
 
 extension SpoolReader {
-    fileprivate var isListening: Bool { if case .resting = watching.attention { false } else { true } }
+    fileprivate var isListening: Bool { if case .paused = watching.attention { false } else { true } }
 }

@@ -7,11 +7,11 @@ struct ReadBufferTests {
     @Test("is freed once nothing was read for a while, and asked for again before that")
     func release() {
         let buffer = ReadBuffer()
-        #expect(!buffer.rest())
+        #expect(!buffer.becomeIdle())
         _ = buffer.take(100)
-        #expect(buffer.rest())
+        #expect(buffer.becomeIdle())
         // One timer is enough.
-        #expect(!buffer.rest())
+        #expect(!buffer.becomeIdle())
         _ = buffer.take(100)
         #expect(buffer.releaseIfUnused() == .askAgain)
         #expect(buffer.releaseIfUnused() == .nothing)
@@ -22,7 +22,7 @@ struct ReadBufferTests {
         let buffer = ReadBuffer()
         func burst() {
             for _ in 0..<300 { _ = buffer.take(100) }
-            #expect(buffer.rest())
+            #expect(buffer.becomeIdle())
         }
         burst()
         #expect(buffer.releaseIfUnused() == .askLater)
@@ -32,7 +32,7 @@ struct ReadBufferTests {
         #expect(buffer.releaseIfUnused() == .askLater)
         // Lines came meanwhile: the buffer is freed as soon as otherwise.
         _ = buffer.take(100)
-        #expect(buffer.rest())
+        #expect(buffer.becomeIdle())
         #expect(buffer.releaseIfUnused() == .askLater)
         #expect(buffer.releaseIfUnused() == .returnMemory)
     }

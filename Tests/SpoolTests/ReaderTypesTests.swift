@@ -229,16 +229,16 @@ struct ReaderTypesTests {
         defer { types.watching.stop() }
         try #require(types.watching.pollReason == nil)
         let begin = types.time.bootTime
-        types.watching.rest(until: begin + .seconds(1))
+        types.watching.pause(until: begin + .seconds(1))
         // A commit that came early puts the next one off.
-        types.watching.rest(until: begin + .seconds(2))
+        types.watching.pause(until: begin + .seconds(2))
         types.time.advance(by: .seconds(1))
         let first = types.due() == [.wake]
         // What the turn does that this wakes.
         if holdsLines {
-            types.watching.rest(until: begin + .seconds(2))
+            types.watching.pause(until: begin + .seconds(2))
         } else {
-            types.watching.endRestIfOver()
+            types.watching.endPauseIfOver()
         }
         types.time.advance(by: .seconds(1))
         return [first, types.due() == [.wake]]

@@ -194,11 +194,11 @@ public struct LineSample: Sendable {
         case .accepted:
             var line = Line(number: number, fate: pass.isRecord ? .record : .event)
             line.name = String(decoding: pass.name, as: UTF8.self)
-            if let place = schemas.set.table(of: app).place(of: pass.name),
-                let failure = schemas.set.schemas[place].failure(in: pass.object)
+            if let index = schemas.set.table(of: app).index(of: pass.name),
+                let failure = schemas.set.schemas[index].failure(in: pass.object)
             {
                 guard schemas.isReport else {
-                    let problem = "schema: \(schemas.set.schemas[place].title): \(failure.description)"
+                    let problem = "schema: \(schemas.set.schemas[index].title): \(failure.description)"
                     return Line(number: number, fate: .quarantined, problem: problem)
                 }
                 line.schemaProblem = failure.description

@@ -48,8 +48,8 @@ struct DocumentNode {
         var node = self
         for step in steps {
             if let elements = node.value.array {
-                guard let place = Int(step), elements.indices.contains(place) else { break }
-                node = DocumentNode(value: elements[place], path: "\(node.path)[\(place)]")
+                guard let index = Int(step), elements.indices.contains(index) else { break }
+                node = DocumentNode(value: elements[index], path: "\(node.path)[\(index)]")
             } else {
                 guard let next = node.optional(step) else { break }
                 node = next

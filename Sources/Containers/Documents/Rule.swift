@@ -78,9 +78,9 @@ extension Rule {
     static func alternatives(
         name: String, when node: DocumentNode, and conditions: [Condition] = [], path: String,
         macros: inout [Macro],
-        in place: WhenExpression.Place = .document
+        in source: WhenExpression.Source = .document
     ) throws(ContainerError) -> [Rule] {
-        let expression = try WhenExpression(reading: node, known: Set(macros.map(\.name)), in: place)
+        let expression = try WhenExpression(reading: node, known: Set(macros.map(\.name)), in: source)
         macros += expression.macros
         guard macros.count <= DocumentLimits.macros else {
             throw node.error(

@@ -16,7 +16,7 @@ internal import Model
 /// '10MB'`).
 struct WhenExpression {
     /// Where the expression is written.
-    enum Place {
+    enum Source {
         /// In a document.
         case document
         /// In the configuration: equality with an unknown level is a mistake, and `warning` means `warn`;
@@ -36,9 +36,9 @@ struct WhenExpression {
     /// Names of the document's macros.
     private let known: Set<String>
     /// Where the expression is written.
-    private let writtenIn: Place
+    private let source: Source
     /// Offset of the next byte.
-    private var place = 0
+    private var position = 0
     /// Number of open parentheses and negations; bounded, because the parser is recursive.
     private var depth = 0
 
@@ -46,30 +46,31 @@ struct WhenExpression {
     ///
     /// - Parameter known: names of the document's macros.
     /// - Throws: `ContainerError` with the column in the expression, in characters from 1.
-    init(reading node: DocumentNode, known: Set<String>, in place: Place = .document) throws(ContainerError) {
-        try self.init(node, known, place)
+    init(reading node: DocumentNode, known: Set<String>, in source: Source = .document) throws(ContainerError)
+    {
+        try self.init(node, known, source)
         alternatives = try either(negated: false)
         // A complete text was read: what is left is a mistake.
-        guard self.place == text.count else { throw error("expected && or || here") }
+        guard self.position == text.count else { throw error("expected && or || here") }
         // Each alternative had a condition together with its opposite.
         guard !alternatives.isEmpty else { throw node.error("can never hold") }
     }
 
     /// A parser at the beginning of the text.
-    private init(_ node: DocumentNode, _ known: Set<String>, _ place: Place) throws(ContainerError) {
+    private init(_ node: DocumentNode, _ known: Set<String>, _ source: Source) throws(ContainerError) {
         self.node = node
         self.known = known
-        writtenIn = place
+        self.source = source
         text = try node.text(limit: DocumentLimits.whenBytes).bytes
     }
 
     /// The macro that a single name stands for, as in the `by` of a rule. A new macro is added to `macros`.
     static func macro(
-        named node: DocumentNode, macros: inout [Macro], in place: Place
+        named node: DocumentNode, macros: inout [Macro], in source: Source
     ) throws(ContainerError) -> String {
-        var parser = try WhenExpression(node, Set(macros.map(\.name)), place)
+        var parser = try WhenExpression(node, Set(macros.map(\.name)), source)
         let name = try parser.operand()
-        guard parser.place == parser.text.count else { throw parser.error("expected nothing more here") }
+        guard parser.position == parser.text.count else { throw parser.error("expected nothing more here") }
         macros += parser.macros
         return name
     }
@@ -158,12 +159,12 @@ struct WhenExpression {
         if consume(word: "in") {
             guard consume("[") else { throw error("expected a list such as [\"DE\", \"AT\"] here") }
             var values: [(Operand, Range<Int>)] = []
-            repeat { values.append(try placedComparand()) } while consume(",")
+            repeat { values.append(try rangedComparand()) } while consume(",")
             guard consume("]") else { throw error("expected , or ] here") }
             let ignoreCase = consume(word: "ignore_case")
             var found: [[Condition]] = []
-            for (value, place) in values {
-                let one = try condition(macro, .equals, value, negated, ignoreCase, at: place)
+            for (value, range) in values {
+                let one = try condition(macro, .equals, value, negated, ignoreCase, at: range)
                 // `in [a, b]` is `a || b`; `!(x in [a, b])` is `!a && !b`.
                 found = try found.isEmpty || !negated ? oneOf(found + [[one]]) : both(found, [[one]])
             }
@@ -175,9 +176,9 @@ struct WhenExpression {
                 "expected ==, !=, <, <=, >, >=, in, contains, starts_with, ends_with or matches here; write \(macro) == true for a truth value"
             )
         }
-        let (value, place) = try placedComparand()
+        let (value, range) = try rangedComparand()
         let ignoreCase = consume(word: "ignore_case")
-        return [[try condition(macro, predicate, value, negated != isOpposite, ignoreCase, at: place)]]
+        return [[try condition(macro, predicate, value, negated != isOpposite, ignoreCase, at: range)]]
     }
 
     /// Reads an operator; nil if something else is next.
@@ -193,24 +194,24 @@ struct WhenExpression {
     }
 
     /// Reads the value of a comparison, and returns its range in the text, for errors.
-    private mutating func placedComparand() throws(ContainerError) -> (value: Operand, place: Range<Int>) {
+    private mutating func rangedComparand() throws(ContainerError) -> (value: Operand, range: Range<Int>) {
         skipBlanks()
-        let start = place
+        let start = position
         let value = try comparand()
-        return (value, start..<max(start, place))
+        return (value, start..<max(start, position))
     }
 
     /// A condition, in which levels and sizes are replaced by numbers.
     private func condition(
         _ macro: String, _ predicate: Condition.Predicate, _ value: Operand, _ negate: Bool,
         _ ignoreCase: Bool,
-        at place: Range<Int>
+        at range: Range<Int>
     ) throws(ContainerError) -> Condition {
         var macro = macro
         var value = value
         if case .constant(.string(let text)) = value {
             if macro == StandardMacro.level.rawValue, !known.contains(macro) {
-                (macro, value) = try level(text, predicate, at: place.lowerBound)
+                (macro, value) = try level(text, predicate, at: range.lowerBound)
             } else if predicate.isOrder, let bytes = WhenExpression.bytes(of: text) {
                 value = .constant(.integer(bytes))
             }
@@ -220,7 +221,7 @@ struct WhenExpression {
         try relaying(try made.check(node)) { (mistake: ContainerError) in
             error(
                 "what \(predicate.rawValue) compares with \(mistake.message)", mistake.code,
-                at: place.upperBound)
+                at: range.upperBound)
         }
         return made
     }
@@ -230,7 +231,7 @@ struct WhenExpression {
     private func level(
         _ text: String, _ predicate: Condition.Predicate, at start: Int
     ) throws(ContainerError) -> (macro: String, value: Operand) {
-        let isName = predicate.isOrder || predicate == .equals && writtenIn == .configuration
+        let isName = predicate.isOrder || predicate == .equals && source == .configuration
         guard isName else { return (StandardMacro.level.rawValue, .constant(.string(text))) }
         guard let level = Severity(text: text)?.level else {
             let known = SeverityLevel.allCases.map(\.rawValue).joined(separator: ", ")
@@ -260,12 +261,14 @@ struct WhenExpression {
     private mutating func comparand() throws(ContainerError) -> Operand {
         skipBlanks()
         guard let byte = next else { throw error("expected a value here") }
-        let start = place
+        let start = position
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "'"): return .constant(.string(try string()))
         case UInt8(ascii: "-"), 0x30...0x39:
-            while let byte = next, (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte) { place += 1 }
-            guard let number = try? KeptNumbers.read(Array(text[start..<place])) else {
+            while let byte = next, (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte) {
+                position += 1
+            }
+            guard let number = try? KeptNumbers.read(Array(text[start..<position])) else {
                 throw error("is not a number", at: start)
             }
             guard number.lost == nil else {
@@ -283,36 +286,37 @@ struct WhenExpression {
     /// macro.
     private mutating func operand() throws(ContainerError) -> String {
         skipBlanks()
-        let start = place
+        let start = position
         if next == UInt8(ascii: "`") {
-            let end = text[(place + 1)...].firstIndex(of: UInt8(ascii: "`")) ?? text.count
-            let name = String(decoding: text[min(place + 1, end)..<end], as: UTF8.self)
+            let end = text[(position + 1)...].firstIndex(of: UInt8(ascii: "`")) ?? text.count
+            let name = String(decoding: text[min(position + 1, end)..<end], as: UTF8.self)
             guard known.contains(name) else { throw error("there is no macro \(quoted(name))") }
-            place = end + 1
+            position = end + 1
             return name
         }
         var names = [word()]
         guard !names[0].isEmpty else {
             throw error(
-                writtenIn == .configuration
+                source == .configuration
                     ? "expected a name here, such as app, level or properties.user"
                     : "expected the name of a macro or a member here")
         }
         while let byte = next {
             if byte == UInt8(ascii: ".") {
-                place += 1
+                position += 1
                 names.append(word())
-            } else if byte == UInt8(ascii: "["), place + 1 < text.count, "\"'".utf8.contains(text[place + 1])
+            } else if byte == UInt8(ascii: "["), position + 1 < text.count,
+                "\"'".utf8.contains(text[position + 1])
             {
-                place += 1
+                position += 1
                 names.append(try string())
                 guard consume("]") else { throw error("expected ] here") }
             } else {
                 break
             }
         }
-        let name = String(decoding: text[start..<place], as: UTF8.self)
-        if names == ["destination"], !known.contains(name), writtenIn == .configuration {
+        let name = String(decoding: text[start..<position], as: UTF8.self)
+        if names == ["destination"], !known.contains(name), source == .configuration {
             throw error(
                 "rules act before events are divided among destinations; name those that get the event with send_to",
                 at: start)
@@ -330,7 +334,7 @@ struct WhenExpression {
             kind = .member(path: MemberPath(names: names), default: .null)
         case ("data_layer", 2...): kind = .dataLayer(path: rest, default: .null)
         default:
-            let what = writtenIn == .document ? "macro" : "name"
+            let what = source == .document ? "macro" : "name"
             throw error(
                 "there is no \(what) \(quoted(name)); a member of events is event.\(name) or properties.\(name)",
                 at: start)
@@ -344,20 +348,20 @@ struct WhenExpression {
     // MARK: Words
 
     /// The next byte; nil at the end.
-    private var next: UInt8? { place < text.count ? text[place] : nil }
+    private var next: UInt8? { position < text.count ? text[position] : nil }
 
     /// Steps over blanks.
     private mutating func skipBlanks() {
-        while let byte = next, byte == 0x20 || (0x09...0x0D).contains(byte) { place += 1 }
+        while let byte = next, byte == 0x20 || (0x09...0x0D).contains(byte) { position += 1 }
     }
 
     /// Consumes a sign and the blanks around it; returns false if another text is next.
     private mutating func consume(_ sign: String) -> Bool {
         skipBlanks()
-        guard text[place...].starts(with: sign.utf8) else { return false }
+        guard text[position...].starts(with: sign.utf8) else { return false }
         // `!` begins `!=`, which is an operator.
-        if sign == "!", text[place...].starts(with: "!=".utf8) { return false }
-        place += sign.utf8.count
+        if sign == "!", text[position...].starts(with: "!=".utf8) { return false }
+        position += sign.utf8.count
         skipBlanks()
         return true
     }
@@ -366,37 +370,39 @@ struct WhenExpression {
     /// word is next.
     private mutating func consume(word wanted: String) -> Bool {
         skipBlanks()
-        let start = place
+        let start = position
         if word() == wanted {
             skipBlanks()
             return true
         }
-        place = start
+        position = start
         return false
     }
 
     /// Reads a word: letters, digits, `_`, `-` and characters beyond ASCII. May be empty.
     private mutating func word() -> String {
-        let start = place
+        let start = position
         while let byte = next,
             byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A || (0x30...0x39).contains(byte) || byte >= 0x80
                 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
-        { place += 1 }
-        return String(decoding: text[start..<place], as: UTF8.self)
+        { position += 1 }
+        return String(decoding: text[start..<position], as: UTF8.self)
     }
 
     /// Reads a text: in double quotes with JSON's escapes, in single quotes without any.
     private mutating func string() throws(ContainerError) -> String {
-        let start = place
-        let quote = text[place]
-        place += 1
+        let start = position
+        let quote = text[position]
+        position += 1
         while let byte = next, byte != quote {
-            place += byte == UInt8(ascii: "\\") && quote == UInt8(ascii: "\"") ? 2 : 1
+            position += byte == UInt8(ascii: "\\") && quote == UInt8(ascii: "\"") ? 2 : 1
         }
-        guard place < text.count else { throw error("the text does not end", at: start) }
-        place += 1
-        if quote == UInt8(ascii: "'") { return String(decoding: text[start + 1..<place - 1], as: UTF8.self) }
-        guard case .string(let found)? = try? JSONValue(parsing: Array(text[start..<place])) else {
+        guard position < text.count else { throw error("the text does not end", at: start) }
+        position += 1
+        if quote == UInt8(ascii: "'") {
+            return String(decoding: text[start + 1..<position - 1], as: UTF8.self)
+        }
+        guard case .string(let found)? = try? JSONValue(parsing: Array(text[start..<position])) else {
             throw error("is not a JSON text", at: start)
         }
         return found
@@ -406,7 +412,7 @@ struct WhenExpression {
     private func error(
         _ message: String, _ code: ContainerError.Code = .form, at offset: Int? = nil
     ) -> ContainerError {
-        let before = String(decoding: text[..<min(offset ?? place, text.count)], as: UTF8.self)
+        let before = String(decoding: text[..<min(offset ?? position, text.count)], as: UTF8.self)
         let column = before.unicodeScalars.count + 1
         return ContainerError(code, at: node.path, "column \(column): \(message)", column: column)
     }

@@ -73,14 +73,14 @@ public enum WrittenRules {
     public static func mistakes(of written: [WrittenRule], facts: AgentFacts) -> [WrittenRule.Mistake] {
         var found: [WrittenRule.Mistake] = []
         var good: [WrittenRule] = []
-        var places: [Int] = []
-        for (place, rule) in written.enumerated() {
+        var indices: [Int] = []
+        for (index, rule) in written.enumerated() {
             do throws(WrittenRule.Mistake) {
                 _ = try compile([rule], facts: facts)
                 good.append(rule)
-                places.append(place)
+                indices.append(index)
             } catch {
-                found.append(error.moved(to: place))
+                found.append(error.moved(to: index))
             }
         }
         guard !good.isEmpty else { return found }
@@ -89,10 +89,10 @@ public enum WrittenRules {
             for finding in try compile(draft, facts).findings {
                 var mistake = draft.mistake(ContainerError(.form, at: finding.path, finding.message))
                 mistake.isWarning = !finding.isMistake
-                found.append(mistake.moved(to: mistake.rule.map { places[$0] }))
+                found.append(mistake.moved(to: mistake.rule.map { indices[$0] }))
             }
         } catch {
-            found.append(error.moved(to: error.rule.map { places[$0] }))
+            found.append(error.moved(to: error.rule.map { indices[$0] }))
         }
         return found
     }
@@ -100,9 +100,9 @@ public enum WrittenRules {
 
 extension WrittenRule.Mistake {
     /// The mistake at the index of a rule in the file.
-    fileprivate func moved(to place: Int?) -> WrittenRule.Mistake {
+    fileprivate func moved(to index: Int?) -> WrittenRule.Mistake {
         var mistake = self
-        mistake.rule = place
+        mistake.rule = index
         return mistake
     }
 }
@@ -121,22 +121,22 @@ private struct WrittenRuleDraft {
 
     /// Makes a container document of the rules, so that the engine treats `[[rule]]` and containers alike.
     init(_ written: [WrittenRule]) throws(WrittenRule.Mistake) {
-        for (place, rule) in written.enumerated() {
-            do throws(ContainerError) { try add(rule, place) } catch { throw mistake(error) }
+        for (index, rule) in written.enumerated() {
+            do throws(ContainerError) { try add(rule, index) } catch { throw mistake(error) }
         }
     }
 
     /// Adds a rule: its condition, and a tag for each action.
-    private mutating func add(_ rule: WrittenRule, _ place: Int) throws(ContainerError) {
+    private mutating func add(_ rule: WrittenRule, _ index: Int) throws(ContainerError) {
         func node(_ key: String, _ value: JSONValue) -> DocumentNode {
-            DocumentNode(value: value, path: "\(place).\(key)")
+            DocumentNode(value: value, path: "\(index).\(key)")
         }
         try node("name", .string(rule.name)).checkName(rule.name)
         guard !rules.contains(where: { $0.name == rule.name }) else {
             throw node("name", .null).error("is the name of an earlier rule; give this one another name")
         }
         guard !rule.actions.isEmpty else {
-            throw DocumentNode(value: .null, path: "\(place)").error(
+            throw DocumentNode(value: .null, path: "\(index)").error(
                 "does nothing; add an action: \(WrittenRule.actionKeys.joined(separator: ", "))")
         }
         if rule.actions.count > 1, rule.actions.contains(where: { $0.key == "discard" }) {
@@ -147,10 +147,10 @@ private struct WrittenRuleDraft {
         }
         if let when = rule.when {
             rules += try Rule.alternatives(
-                name: rule.name, when: node("when", .string(when)), path: "\(place)", macros: &macros,
+                name: rule.name, when: node("when", .string(when)), path: "\(index)", macros: &macros,
                 in: .configuration)
         } else {
-            rules.append(Rule(name: rule.name, conditions: [], path: "\(place)"))
+            rules.append(Rule(name: rule.name, conditions: [], path: "\(index)"))
         }
         let key = try rule.by.map { by throws(ContainerError) -> JSONValue in
             [
@@ -166,7 +166,7 @@ private struct WrittenRuleDraft {
                 let head: [JSONValue.Member] = [.init("name", "x"), .init("rules", [.string(rule.name)])]
                 let read = try Tag(reading: node(name, .object(head + members)))
                 tags.append(Tag(name: tag, rules: read.rules, blockingRules: [], action: read.action))
-                origins.append((place, name))
+                origins.append((index, name))
             }
         }
     }
@@ -261,12 +261,12 @@ private struct WrittenRuleDraft {
             mistake.message = String(error.message.dropFirst("column \(column): ".count))
         }
         guard let first = parts.first else { return mistake }
-        if first.hasPrefix("tags["), let place = Int(first.dropFirst(5).dropLast()), place < origins.count {
-            mistake.rule = origins[place].rule
-            mistake.key = parts.dropFirst().first == "rules" ? "when" : origins[place].key
-        } else if let place = Int(first) {
+        if first.hasPrefix("tags["), let index = Int(first.dropFirst(5).dropLast()), index < origins.count {
+            mistake.rule = origins[index].rule
+            mistake.key = parts.dropFirst().first == "rules" ? "when" : origins[index].key
+        } else if let index = Int(first) {
             parts.removeFirst()
-            mistake.rule = place
+            mistake.rule = index
             mistake.key = parts.first.map { String($0.prefix { $0 != "[" }) }
         }
         return mistake

@@ -101,7 +101,7 @@ struct DataLayer: Sendable {
     private mutating func set(_ name: String, _ value: JSONValue?) {
         let found = DataLayer.find(name, in: members)
         let new = value.map { [JSONValue.Member(name, $0)] } ?? []
-        members.replaceSubrange(found.place..<found.place + (found.value == nil ? 0 : 1), with: new)
+        members.replaceSubrange(found.index..<found.index + (found.value == nil ? 0 : 1), with: new)
         func bytes(_ value: JSONValue?) -> Int {
             value.map { name.utf8.count + 4 + DataLayer.weight($0) } ?? 0
         }
@@ -194,7 +194,7 @@ struct DataLayer: Sendable {
 
     /// Index of a member, or where it belongs, and its value if it exists.
     private static func find(_ name: String, in members: [JSONValue.Member]) -> (
-        place: Int, value: JSONValue?
+        index: Int, value: JSONValue?
     ) {
         var (low, high) = (0, members.count)
         while low < high {
@@ -213,9 +213,9 @@ struct DataLayer: Sendable {
     private static func merge(
         _ member: JSONValue.Member, into members: inout [JSONValue.Member], replaces: Bool = false
     ) -> Int {
-        let (place, old) = find(member.key, in: members)
+        let (index, old) = find(member.key, in: members)
         let value = merged(replaces ? nil : old, member.value)
-        members.replaceSubrange(place..<place + (old == nil ? 0 : 1), with: [.init(member.key, value)])
+        members.replaceSubrange(index..<index + (old == nil ? 0 : 1), with: [.init(member.key, value)])
         return weight(value) - (old.map { weight($0) } ?? -member.key.utf8.count - 4)
     }
 

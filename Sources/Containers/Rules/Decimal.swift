@@ -10,33 +10,33 @@ struct Decimal {
     /// The number that a text spells by JSON's grammar; nil for other texts, and for exponents of more than
     /// nine digits, which would be numbers of gigabytes.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
-        var place = 0
-        func next() -> UInt8? { place < text.count ? text[place] : nil }
+        var offset = 0
+        func next() -> UInt8? { offset < text.count ? text[offset] : nil }
         func takeDigits() -> Range<Int>? {
-            let start = place
-            while let byte = next(), (0x30...0x39).contains(byte) { place += 1 }
-            return place > start ? start..<place : nil
+            let start = offset
+            while let byte = next(), (0x30...0x39).contains(byte) { offset += 1 }
+            return offset > start ? start..<offset : nil
         }
         let isNegative = next() == UInt8(ascii: "-")
         if isNegative {
-            place += 1
+            offset += 1
         }
         // JSON allows no zero in front of other digits (RFC 8259, section 6).
         guard let whole = takeDigits(), whole.count == 1 || text[whole.lowerBound] != UInt8(ascii: "0") else {
             return nil
         }
-        var fraction = place..<place
+        var fraction = offset..<offset
         if next() == UInt8(ascii: ".") {
-            place += 1
+            offset += 1
             guard let found = takeDigits() else { return nil }
             fraction = found
         }
         var power = 0
         if let byte = next(), byte | 0x20 == UInt8(ascii: "e") {
-            place += 1
+            offset += 1
             let isDown = next() == UInt8(ascii: "-")
             if isDown || next() == UInt8(ascii: "+") {
-                place += 1
+                offset += 1
             }
             // Nine digits fit in an `Int`, and adding the length of the text below cannot overflow.
             guard let found = takeDigits(), found.count <= 9 else { return nil }
@@ -45,7 +45,7 @@ struct Decimal {
                 power = -power
             }
         }
-        guard place == text.count else { return nil }
+        guard offset == text.count else { return nil }
         var digits = (Array(whole) + Array(fraction)).map { text[$0] & 0x0F }
         // Zeros at both ends do not change the number; without them equal numbers have equal digits.
         let zeros = digits.prefix { $0 == 0 }.count
@@ -62,10 +62,10 @@ struct Decimal {
         // Digits after the point, or more than 20 digits before it, which are more than 64 bits.
         guard digits.count <= exponent, exponent <= 20 else { return nil }
         var number: UInt64 = 0
-        for place in 0..<exponent {
+        for index in 0..<exponent {
             let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
             let (sum, isBeyond) = tens.addingReportingOverflow(
-                UInt64(place < digits.count ? digits[place] : 0))
+                UInt64(index < digits.count ? digits[index] : 0))
             guard !isOver, !isBeyond else { return nil }
             number = sum
         }

@@ -26,7 +26,7 @@ enum DoubledMembers {
             guard left >= 0 else { return true }
             var variant = line
             for name in names where name != chosen {
-                for place in name { variant[place] = masked }
+                for offset in name { variant[offset] = masked }
             }
             if let more = doubledNames(in: variant) {
                 if search(variant, more, &left, judge) { return true }
@@ -43,7 +43,7 @@ enum DoubledMembers {
             guard let base = text.baseAddress, text.first == UInt8(ascii: "{") else { return nil }
             var objects = [0]
             while let start = objects.popLast() {
-                var places: [[UInt8]: [Range<Int>]] = [:]
+                var occurrences: [[UInt8]: [Range<Int>]] = [:]
                 var doubled: [UInt8]?
                 var walk = RawWalk(base, from: start, to: text.count)
                 while let member = walk.next() {
@@ -52,12 +52,12 @@ enum DoubledMembers {
                     }
                     let name = RawJSON.decoded(base, member.name)
                     guard name.contains(where: { $0 != masked }) else { continue }
-                    places[name, default: []].append(member.name)
-                    if places[name]?.count == 2, doubled == nil {
+                    occurrences[name, default: []].append(member.name)
+                    if occurrences[name]?.count == 2, doubled == nil {
                         doubled = name
                     }
                 }
-                if let doubled { return places[doubled] }
+                if let doubled { return occurrences[doubled] }
             }
             return nil
         }

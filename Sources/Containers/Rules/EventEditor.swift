@@ -81,14 +81,14 @@ struct EventEditor: ~Copyable {
             isOver = true
             return
         }
-        guard !edits.places.isEmpty else { return }
+        guard !edits.replacements.isEmpty else { return }
         next.removeAll(keepingCapacity: 1 << 20)
         let all = current.bytes
         var position = 0
-        for (place, bytes) in edits.places {
-            next.append(UnsafeRawBufferPointer(rebasing: all[position..<place.lowerBound]))
+        for (range, bytes) in edits.replacements {
+            next.append(UnsafeRawBufferPointer(rebasing: all[position..<range.lowerBound]))
             bytes.withUnsafeBytes { next.append($0) }
-            position = place.upperBound
+            position = range.upperBound
         }
         next.append(UnsafeRawBufferPointer(rebasing: all[position...]))
         swap(&current, &next)
@@ -99,7 +99,7 @@ struct EventEditor: ~Copyable {
 /// Replacements for ranges of a line, in order, not overlapping.
 struct Edits {
     /// The ranges with their new bytes.
-    private(set) var places: [(range: Range<Int>, bytes: [UInt8])] = []
+    private(set) var replacements: [(range: Range<Int>, bytes: [UInt8])] = []
     /// Number of bytes by which the line grows.
     private(set) var growth = 0
     /// Whether the line becomes too long up to the last range, so that looking for more is useless.
@@ -114,7 +114,7 @@ struct Edits {
 
     /// Adds a replacement after the others.
     mutating func replace(_ range: Range<Int>, with bytes: [UInt8]) {
-        places.append((range, bytes))
+        replacements.append((range, bytes))
         growth += bytes.count - range.count
         if range.upperBound + growth > most {
             isOver = true
@@ -122,8 +122,8 @@ struct Edits {
     }
 
     /// Extends a removal up to `end`.
-    mutating func extend(_ place: Int, to end: Int) {
-        growth -= end - places[place].range.upperBound
-        places[place].range = places[place].range.lowerBound..<end
+    mutating func extend(_ index: Int, to end: Int) {
+        growth -= end - replacements[index].range.upperBound
+        replacements[index].range = replacements[index].range.lowerBound..<end
     }
 }

@@ -62,8 +62,8 @@ struct PathFinder {
         let renaming = renaming(in: object, states)
         while !edits.isOver, let member = walk.nextName() {
             let start = member.name.lowerBound - 1
-            if let place = open {
-                edits.extend(place, to: start)
+            if let open {
+                edits.extend(open, to: start)
             }
             open = nil
             let isID = isTop && !isNested(member.value.lowerBound) && member.isNamed(PathFinder.id, in: base)
@@ -83,7 +83,7 @@ struct PathFinder {
             }
             if isCut {
                 if !hasKept {
-                    open = edits.places.count
+                    open = edits.replacements.count
                 }
                 edits.replace(((hasKept ? last : nil) ?? start)..<walk.offset, with: [])
             }
@@ -179,8 +179,8 @@ struct PathFinder {
     }
 
     /// Whether a value is an object or a list.
-    private func isNested(_ place: Int) -> Bool {
-        place < end && (base[place] == UInt8(ascii: "{") || base[place] == UInt8(ascii: "["))
+    private func isNested(_ offset: Int) -> Bool {
+        offset < end && (base[offset] == UInt8(ascii: "{") || base[offset] == UInt8(ascii: "["))
     }
 
     /// Whether patterns search texts. Only then may an event's id be changed, if they find something in it.

@@ -74,22 +74,22 @@ struct PathSteps: Hashable {
             var next = states & 1 << UInt64(names.count)
             var left = states ^ next
             while left != 0 {
-                let place = left.trailingZeroBitCount
+                let index = left.trailingZeroBitCount
                 left &= left - 1
-                let step = names[place]
+                let step = names[index]
                 switch step.last ?? 0 {
-                case 0xFD: next |= 1 << UInt64(place)
-                case 0xFE: wide |= 1 << UInt64(place)
+                case 0xFD: next |= 1 << UInt64(index)
+                case 0xFE: wide |= 1 << UInt64(index)
                 case PathSteps.anyEnd:
                     if isPart(step, step.count - 1, of: name, at: start) {
-                        wide |= 1 << UInt64(place)
+                        wide |= 1 << UInt64(index)
                     }
                 default:
                     let end = start + step.count
                     let isWhole =
                         end == name.count || isDotted && end < name.count && name[end] == PathSteps.dot
                     if isWhole, isPart(step, step.count, of: name, at: start) {
-                        next |= 1 << UInt64(place + 1)
+                        next |= 1 << UInt64(index + 1)
                     }
                 }
             }
@@ -126,9 +126,9 @@ struct PathSteps: Hashable {
     func meets(_ other: [[UInt8]]) -> Bool { other.reduce(start) { next($0, $1) } != 0 }
 
     /// Whether a name of a path may be that of an event's property, which limits may cut.
-    static func mayBeProperty(_ place: Int, of names: [[UInt8]]) -> Bool {
-        guard place > 0, names[place].last ?? 0 < 0xFD else { return false }
-        return place == 1 && PathSteps([names[0]]).covers(["properties".bytes])
-            || names[..<place].contains(anyDepth)
+    static func mayBeProperty(_ index: Int, of names: [[UInt8]]) -> Bool {
+        guard index > 0, names[index].last ?? 0 < 0xFD else { return false }
+        return index == 1 && PathSteps([names[0]]).covers(["properties".bytes])
+            || names[..<index].contains(anyDepth)
     }
 }

@@ -7,7 +7,7 @@ final class PushedMembers {
     /// The members that are searched for.
     private let wanted: WantedMembers
     /// Ranges of the members' values in the present event.
-    private let places: UnsafeMutablePointer<WantedMembers.Place>
+    private let ranges: UnsafeMutablePointer<WantedMembers.ValueRange>
     /// The members of the layer, with their sources.
     private let sources: [Source]
 
@@ -37,12 +37,12 @@ final class PushedMembers {
                 name: String(decoding: name, as: UTF8.self), nodes: paths.compactMap { wanted.node(at: $0) },
                 isProperties: name == "properties".bytes)
         }
-        places = .allocate(capacity: wanted.count)
-        places.initialize(repeating: WantedMembers.Place(), count: wanted.count)
+        ranges = .allocate(capacity: wanted.count)
+        ranges.initialize(repeating: WantedMembers.ValueRange(), count: wanted.count)
         self.wanted = wanted
     }
 
-    deinit { places.deallocate() }
+    deinit { ranges.deallocate() }
 
     /// Paths in an event from which a member of the layer comes.
     private static func paths(of name: [UInt8]) -> [[[UInt8]]] {
@@ -56,11 +56,11 @@ final class PushedMembers {
 
     /// The members of an event for the layer.
     func members(of base: UnsafePointer<UInt8>, to end: Int) -> [JSONValue.Member] {
-        wanted.find(in: base, to: end, into: places)
+        wanted.find(in: base, to: end, into: ranges)
         var members: [JSONValue.Member] = []
         for source in sources {
-            guard let range = source.nodes.lazy.compactMap({ self.places[$0].range }).first else { continue }
-            if source.isProperties, places[source.nodes[0]].range == nil,
+            guard let range = source.nodes.lazy.compactMap({ self.ranges[$0].range }).first else { continue }
+            if source.isProperties, ranges[source.nodes[0]].range == nil,
                 base[range.lowerBound] == UInt8(ascii: "{")
             {
                 continue

@@ -42,9 +42,9 @@ package enum SpelledText {
             out += Array(String(decoding: units, as: UTF16.self).utf8)
             units = []
         }
-        var place = 0
-        while place < text.count {
-            if let (escape, length) = escape(text[place...]) {
+        var offset = 0
+        while offset < text.count {
+            if let (escape, length) = escape(text[offset...]) {
                 switch escape {
                 case .unit(let unit): units.append(unit)
                 case .scalar(let scalar):
@@ -54,11 +54,11 @@ package enum SpelledText {
                     flush()
                     out.append(byte)
                 }
-                place += length
+                offset += length
             } else {
                 flush()
-                out.append(text[place])
-                place += 1
+                out.append(text[offset])
+                offset += 1
             }
         }
         flush()

@@ -82,13 +82,13 @@ final class TextPattern: Sendable {
         guard text.withUnsafeBufferPointer({ mayBe(in: $0, isLine: false) }) else { return nil }
         var result: [UInt8] = []
         var done = 0
-        var place = 0
+        var offset = 0
         var work = 0
-        while place < text.count, result.count <= most, let found = expression.find(in: text, from: place) {
+        while offset < text.count, result.count <= most, let found = expression.find(in: text, from: offset) {
             // A search may read to the end of the text for each match, which is quadratic.
-            work += text.count - place
+            work += text.count - offset
             guard ready != nil || work < TextPattern.mostWork else { return other }
-            place = max(found.upperBound, place + 1)
+            offset = max(found.upperBound, offset + 1)
             for range in confirmed(found, in: text) {
                 result += text[done..<range.lowerBound] + other
                 done = range.upperBound
@@ -119,8 +119,8 @@ final class TextPattern: Sendable {
         guard text[found].count(where: { $0 == colon }) < 7 || text[found].contains(point) else {
             return found
         }
-        func isLetter(_ place: Int) -> Bool {
-            text.indices.contains(place) && (0x61...0x7A).contains(text[place] | 0x20)
+        func isLetter(_ offset: Int) -> Bool {
+            text.indices.contains(offset) && (0x61...0x7A).contains(text[offset] | 0x20)
         }
         var range = found
         if isLetter(range.lowerBound - 1), let first = text[range].firstIndex(of: colon) {
@@ -141,8 +141,8 @@ final class TextPattern: Sendable {
     private static func cards(in text: ArraySlice<UInt8>) -> [Range<Int>] {
         var text = text
         // The first byte of a full-width digit (EF BC 90 to 99) becomes the digit.
-        for place in text.indices.dropLast(2) where text[place] == 0xEF && text[place + 1] == 0xBC {
-            text[place] = text[place + 2] - 0x60
+        for offset in text.indices.dropLast(2) where text[offset] == 0xEF && text[offset + 1] == 0xBC {
+            text[offset] = text[offset + 2] - 0x60
         }
         let groups = text.split { !(0x30...0x39).contains($0) }
         var found: [Range<Int>] = []

@@ -35,7 +35,7 @@ struct WantedValues {
         guard !isEmpty else { return }
         nodes.removeSubrange(1...)
         nodes[0].members.removeAll(keepingCapacity: true)
-        for place in slots.indices { slots[place] = 0 }
+        for index in slots.indices { slots[index] = 0 }
         size = 0
     }
 
@@ -116,8 +116,8 @@ struct WantedValues {
             nodes[node].found = found.count
             found.append((node, begin, member.value, nil))
         }
-        for (place, (node, begin, value, next)) in found.enumerated() {
-            if nodes[node].found != place {
+        for (index, (node, begin, value, next)) in found.enumerated() {
+            if nodes[node].found != index {
                 edits.replace(begin..<(next ?? value.upperBound), with: [])
             } else if nodes[node].value == nil, base[value.lowerBound] == UInt8(ascii: "{") {
                 visit(node, at: value.lowerBound, base, end, &edits)
@@ -148,8 +148,8 @@ struct WantedValues {
 
     /// Writes members as JSON.
     private func write(_ members: [Int], to text: inout [UInt8]) {
-        for (place, member) in members.enumerated() {
-            if place > 0 {
+        for (index, member) in members.enumerated() {
+            if index > 0 {
                 text.append(UInt8(ascii: ","))
             }
             nodes[member].name.withUnsafeBufferPointer { JSONString.append($0, to: &text) }

@@ -27,37 +27,40 @@ enum TrustedPath {
         // Names that are left to look up, the next one last.
         var names = Array(path.split(separator: "/").map(String.init).reversed())
         var links = 0
-        var place = ""
+        // Path of `directory`, for messages.
+        var directoryPath = ""
         while let name = names.popLast() {
-            if let target = try link(name, in: directory, at: place) {
-                guard followsLinks else { throw Refusal(message: "\(place)/\(name) is a link") }
+            if let target = try link(name, in: directory, at: directoryPath) {
+                guard followsLinks else { throw Refusal(message: "\(directoryPath)/\(name) is a link") }
                 links += 1
                 guard links <= RealPath.mostLinks else {
                     throw Refusal(number: ELOOP, message: "\(path) leads in a circle")
                 }
-                try check(directory, place, user: user, mayBeSticky: true)
+                try check(directory, directoryPath, user: user, mayBeSticky: true)
                 // In a directory with the sticky bit other users can make links, but only links of their own.
                 guard let status = FileStatus(link: name, in: directory.raw) else {
-                    throw system("\(place)/\(name)")
+                    throw system("\(directoryPath)/\(name)")
                 }
                 guard status.belongs(toRootOr: user) else {
-                    throw Refusal(message: "\(place)/\(name) belongs to another user")
+                    throw Refusal(message: "\(directoryPath)/\(name) belongs to another user")
                 }
                 names += target.split(separator: "/").map(String.init).reversed()
                 if target.hasPrefix("/") {
                     directory = try open("/", in: AT_FDCWD, way, "/")
-                    place = ""
+                    directoryPath = ""
                 }
                 continue
             }
-            try check(directory, place, user: user, mayBeSticky: !names.isEmpty)
+            try check(directory, directoryPath, user: user, mayBeSticky: !names.isEmpty)
             guard !names.isEmpty else {
-                return try open(name, in: directory.raw, flags | O_NOFOLLOW | O_CLOEXEC, "\(place)/\(name)")
+                return try open(
+                    name, in: directory.raw, flags | O_NOFOLLOW | O_CLOEXEC, "\(directoryPath)/\(name)")
             }
-            directory = try open(name, in: directory.raw, way, "\(place)/\(name)")
-            place =
+            directory = try open(name, in: directory.raw, way, "\(directoryPath)/\(name)")
+            directoryPath =
                 name == ".."
-                ? String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)]) : "\(place)/\(name)"
+                ? String(directoryPath[..<(directoryPath.lastIndex(of: "/") ?? directoryPath.startIndex)])
+                : "\(directoryPath)/\(name)"
         }
         throw Refusal(number: EISDIR, message: "\(path) is a directory")
     }
@@ -67,27 +70,27 @@ enum TrustedPath {
 
     /// Opens a name in a directory.
     private static func open(
-        _ name: String, in directory: Int32, _ flags: Int32, _ place: String
+        _ name: String, in directory: Int32, _ flags: Int32, _ path: String
     ) throws(Refusal) -> Descriptor {
         let raw = openat(directory, name, flags)
-        guard raw >= 0 else { throw system(place) }
+        guard raw >= 0 else { throw system(path) }
         return Descriptor(raw)
     }
 
     /// Target of a symbolic link; nil if the name is not a link, or does not exist.
     private static func link(
-        _ name: String, in directory: borrowing Descriptor, at place: String
+        _ name: String, in directory: borrowing Descriptor, at directoryPath: String
     ) throws(Refusal) -> String? {
         if let target = RealPath.target(of: name, in: directory.raw) { return target }
-        guard [EINVAL, ENOENT, ENOTDIR].contains(errno) else { throw system("\(place)/\(name)") }
+        guard [EINVAL, ENOENT, ENOTDIR].contains(errno) else { throw system("\(directoryPath)/\(name)") }
         return nil
     }
 
     /// Checks that other users can neither add, rename nor remove names in a directory.
     private static func check(
-        _ directory: borrowing Descriptor, _ place: String, user: UInt32, mayBeSticky: Bool
+        _ directory: borrowing Descriptor, _ directoryPath: String, user: UInt32, mayBeSticky: Bool
     ) throws(Refusal) {
-        let name = place.isEmpty ? "/" : place
+        let name = directoryPath.isEmpty ? "/" : directoryPath
         guard let status = try? FileStatus(of: directory.raw) else { throw system(name) }
         guard status.belongs(toRootOr: user) else {
             throw Refusal(message: "the directory \(name) belongs to another user")
@@ -99,8 +102,8 @@ enum TrustedPath {
     }
 
     /// The refusal for the current errno.
-    private static func system(_ place: String) -> Refusal {
+    private static func system(_ path: String) -> Refusal {
         let number = errno
-        return Refusal(number: number, message: "\(place): \(SystemError.message(number).lowercased())")
+        return Refusal(number: number, message: "\(path): \(SystemError.message(number).lowercased())")
     }
 }

@@ -42,10 +42,10 @@ public struct DocumentReview: Sendable {
                 if let now, let expires = document.expires, expires <= now {
                     add("has passed; agents would refuse the document", at: "expires")
                 }
-                for (place, tag) in document.tags.enumerated() {
+                for (index, tag) in document.tags.enumerated() {
                     guard case .ship(let names) = tag.action, let destinations else { continue }
                     for name in names where !destinations.contains(name) {
-                        add("there is no destination \(quoted(name))", at: "tags[\(place)].destinations")
+                        add("there is no destination \(quoted(name))", at: "tags[\(index)].destinations")
                     }
                 }
                 for name in compiled.deniedFunctions {
@@ -123,8 +123,8 @@ public struct DocumentReview: Sendable {
                 if base[value.lowerBound] == UInt8(ascii: "[") {
                     let number = rest.dropFirst().prefix { $0 != "]" }
                     let elements = RawWalk.elements(base, value)
-                    if let place = Int(number), elements.indices.contains(place) {
-                        next = (elements[place], String(number), rest.dropFirst(number.count + 2))
+                    if let index = Int(number), elements.indices.contains(index) {
+                        next = (elements[index], String(number), rest.dropFirst(number.count + 2))
                     }
                 } else if base[value.lowerBound] == UInt8(ascii: "{") {
                     var walk = RawWalk(base, from: value.lowerBound, to: value.upperBound)

@@ -117,9 +117,9 @@ public final class ContainerTrials {
             results: results)
         // What the agent does, not what each tag would do alone: nothing acts after a discard.
         let fired = Set(engine.firings.map(\.tag))
-        for place in tags.indices where tags[place].fires != fired.contains(place) {
-            tags[place].isCutOff = tags[place].fires
-            tags[place].fires = fired.contains(place)
+        for index in tags.indices where tags[index].fires != fired.contains(index) {
+            tags[index].isCutOff = tags[index].fires
+            tags[index].fires = fired.contains(index)
         }
         let discardedBy: String? = if case .discarded(let reason) = fate { reason } else { nil }
         // Copy the result first: the line may be the buffer's own bytes.
@@ -134,11 +134,11 @@ public final class ContainerTrials {
 
     /// Why a schema of the document does not allow the event that the pass has just read; nil if it does.
     private func refusal(app: String) -> Refusal? {
-        guard let place = schemas.table(of: app).place(of: pass.name),
-            let failure = schemas.schemas[place].failure(in: pass.object)
+        guard let index = schemas.table(of: app).index(of: pass.name),
+            let failure = schemas.schemas[index].failure(in: pass.object)
         else { return nil }
         return Refusal(
-            message: "schema: \(schemas.schemas[place].title): \(failure.description)",
+            message: "schema: \(schemas.schemas[index].title): \(failure.description)",
             schemaPath: failure.path)
     }
 }

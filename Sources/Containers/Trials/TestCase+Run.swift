@@ -50,14 +50,15 @@ extension TestCase {
                 return failures + ["the event is a push into the data layer; put it under data_layer"]
             }
             if let path = expected.schemaFailure {
-                failures.append("its schema allows the event, expected a failure at \(TestCase.place(path))")
+                failures.append(
+                    "its schema allows the event, expected a failure at \(TestCase.location(path))")
             }
             failures += differences(trial)
         } catch {
             if let path = expected.schemaFailure, let found = error.schemaPath {
                 if path != found {
                     failures.append(
-                        "its schema refuses \(TestCase.place(found)), expected \(TestCase.place(path))")
+                        "its schema refuses \(TestCase.location(found)), expected \(TestCase.location(path))")
                 }
             } else {
                 failures.append("the agent would not accept the event: \(error.message)")
@@ -67,7 +68,9 @@ extension TestCase {
     }
 
     /// The location of a schema's failure in an event, as a person reads it.
-    private static func place(_ pointer: String) -> String { pointer.isEmpty ? "the event itself" : pointer }
+    private static func location(_ pointer: String) -> String {
+        pointer.isEmpty ? "the event itself" : pointer
+    }
 
     /// Differences between the result of an event and the expectation.
     private func differences(_ trial: EventTrial) -> [String] {

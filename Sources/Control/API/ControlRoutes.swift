@@ -17,9 +17,9 @@ package struct ControlRoutes: Sendable {
                 return nil
             }
             var parameters: [String: String] = [:]
-            for (place, (pattern, part)) in zip(self.path, path).enumerated() {
+            for (index, (pattern, part)) in zip(self.path, path).enumerated() {
                 if pattern.hasSuffix("...}") {
-                    parameters[String(pattern.dropFirst().dropLast(4))] = path[place...].joined(
+                    parameters[String(pattern.dropFirst().dropLast(4))] = path[index...].joined(
                         separator: "/")
                 } else if pattern.hasPrefix("{") {
                     parameters[String(pattern.dropFirst().dropLast())] = String(part)

@@ -4,8 +4,8 @@ package enum HumanText {
     package static func count(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var text = ""
-        for (place, digit) in digits.enumerated() {
-            if place > 0, (digits.count - place) % 3 == 0 {
+        for (index, digit) in digits.enumerated() {
+            if index > 0, (digits.count - index) % 3 == 0 {
                 text += ","
             }
             text.append(digit)

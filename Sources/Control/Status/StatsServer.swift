@@ -87,35 +87,36 @@ package final class StatsServer: Sendable {
 
     /// The error for an address that cannot be listened on, with what to do.
     static func failure(_ error: SystemError, at host: String, port: UInt16) -> ControlError {
-        let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         return switch error.number {
         case EADDRINUSE:
             ControlError(
                 .addressInUse,
-                "cannot listen on \(place): another program has it (ss -ltnp 'sport = :\(port)' shows which);"
+                "cannot listen on \(address): another program has it"
+                    + " (ss -ltnp 'sport = :\(port)' shows which);"
                     + " stop it, or set stats.listen to another address")
         case EACCES:
             ControlError(
                 .notPermitted,
-                "cannot listen on \(place): only root may use ports below 1024;"
+                "cannot listen on \(address): only root may use ports below 1024;"
                     + " choose a port above 1023 for stats.listen"
             )
         case EADDRNOTAVAIL:
             ControlError(
                 .badAddress,
-                "cannot listen on \(place): it is no address of this machine; change stats.listen")
+                "cannot listen on \(address): it is no address of this machine; change stats.listen")
         case EMFILE:
             ControlError(
                 .system,
-                "cannot listen on \(place): the agent may open no more files;"
+                "cannot listen on \(address): the agent may open no more files;"
                     + " raise LimitNOFILE of its unit (ulimit -n)"
             )
         case ENFILE:
             ControlError(
                 .system,
-                "cannot listen on \(place): this machine has no file left to open;"
+                "cannot listen on \(address): this machine has no file left to open;"
                     + " raise fs.file-max")
-        default: ControlError(.system, "cannot listen on \(place): \(SystemError.message(error.number))")
+        default: ControlError(.system, "cannot listen on \(address): \(SystemError.message(error.number))")
         }
     }
 

@@ -10,7 +10,7 @@ struct Answer {
     let now: Moment
 
     /// The app of the event at a position; nil if unknown.
-    func app(of place: Int) -> String? { apps.isEmpty || apps[place].isEmpty ? nil : apps[place] }
+    func app(of index: Int) -> String? { apps.isEmpty || apps[index].isEmpty ? nil : apps[index] }
 
     /// The app of all events; nil if there are several, or if it is unknown.
     var app: String? { Set(apps).count == 1 ? app(of: 0) : nil }

@@ -52,7 +52,7 @@ struct DestinationMachine: Sendable {
         standing = Standing(firstStart: startNotBefore, retryAfterUntil: retryAfterUntil)
         blame = Blame(
             isWithSettings: acknowledgedFingerprint == options.fingerprint,
-            ceiling: keptCeiling.flatMap { SizeCeiling(kept: $0, fingerprint: options.fingerprint) })
+            ceiling: keptCeiling.flatMap { SizeCeiling(stored: $0, fingerprint: options.fingerprint) })
         turns = Turns(requestsPerSecond: options.requestsPerSecond, at: now.boot)
     }
 
@@ -268,9 +268,9 @@ struct DestinationMachine: Sendable {
         let before = blame.ceiling
         let result = change(&blame)
         guard blame.ceiling != before else { return result }
-        let kept = blame.ceiling?.kept(fingerprint: options.fingerprint)
-        if kept != before?.kept(fingerprint: options.fingerprint) {
-            emit(.persist(SwitchName.ceiling(name), kept))
+        let stored = blame.ceiling?.stored(fingerprint: options.fingerprint)
+        if stored != before?.stored(fingerprint: options.fingerprint) {
+            emit(.persist(SwitchName.ceiling(name), stored))
         }
         return result
     }

@@ -207,7 +207,7 @@ struct LimitKeeper: EventFeature {
             UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
         }
         var kept: [Property] = []
-        var places: [[UInt8]: Int] = [:]
+        var indices: [[UInt8]: Int] = [:]
         var outside: Set<[UInt8]> = []
         var hasChanged = false
         var isCounted: Set<LimitKind> = []
@@ -232,9 +232,9 @@ struct LimitKeeper: EventFeature {
                 }
             }
             let name = JSONString.decoded(text(shortKey))
-            if let place = places[name] {
+            if let index = indices[name] {
                 counts[.mergedProperty] += 1
-                kept[place].value = property.value
+                kept[index].value = property.value
                 hasChanged = true
                 continue
             }
@@ -250,7 +250,7 @@ struct LimitKeeper: EventFeature {
                 }
                 continue
             }
-            places[name] = kept.count
+            indices[name] = kept.count
             kept.append(Property(key: shortKey, value: property.value))
         }
         // Only `allow` keeps more than the limit: this counts it.

@@ -20,23 +20,23 @@ struct SessionFinder: EventFeature, ~Copyable {
     private var source = SessionSource()
     /// Serial number of the session whose id the tail holds; 0 for none.
     private var serial = 0
-    /// Place of the producer whose session's start is to be written; -1 for none.
-    private var startPlace = -1
-    /// `Sessions.evictions` when the places were looked up. If the number has grown, a place may have another
+    /// Slot of the producer whose session needs a `start_session` event; -1 for none.
+    private var startSlot = -1
+    /// `Sessions.evictions` when the slots were looked up. If the number has grown, a slot may have another
     /// producer, and an event would continue its session.
     private var evictions = 0
-    /// Place of the source's producer in `sessions`; -1 until the first event without a process looks it up.
-    private var place = -1
-    /// The `process` or `pid` value of the last event that had one, with its quotes, and its producer's place
+    /// Slot of the source's producer in `sessions`; -1 until the first event without a process looks it up.
+    private var sourceSlot = -1
+    /// The `process` or `pid` value of the last event that had one, with its quotes, and its producer's slot
     /// (-1 for none). Events of one process follow each other, so the look-up by key is rarely needed.
     private var processText = LineBuffer(capacity: 128)
-    private var processPlace = -1
+    private var processSlot = -1
 
     /// The id in the tail may be replaced by a longer one.
     static var growth: Int { Sessions.maxIDLength }
 
     /// Start of the session that needs a `start_session` event.
-    var start: Timestamp { Timestamp(nanoseconds: sessions.slot(startPlace).start) }
+    var start: Timestamp { Timestamp(nanoseconds: sessions.slot(startSlot).start) }
 
     mutating func configure(_ options: EventOptions, _ scanner: inout JSONScanner) {
         settings = options.session
@@ -50,15 +50,15 @@ struct SessionFinder: EventFeature, ~Copyable {
         source.isGone = start.producer == nil || start.wasClosed
         source.now = start.now.nanoseconds
         serial = 0
-        startPlace = -1
-        forgetPlaces()
+        startSlot = -1
+        forgetSlots()
     }
 
     /// Makes the next event look the producer's slot up again.
-    private mutating func forgetPlaces() {
+    private mutating func forgetSlots() {
         evictions = sessions.evictions
-        place = -1
-        processPlace = -1
+        sourceSlot = -1
+        processSlot = -1
         processText.removeAll()
     }
 
@@ -118,13 +118,13 @@ struct SessionFinder: EventFeature, ~Copyable {
     private mutating func goesOn(_ time: Timestamp, _ type: EventType, _ scanner: borrowing JSONScanner)
         -> Bool
     {
-        guard mode == .automatic, place >= 0, evictions == sessions.evictions, type != .startSession,
+        guard mode == .automatic, sourceSlot >= 0, evictions == sessions.evictions, type != .startSession,
             scanner.present & (MemberName.process.bit | MemberName.pid.bit) == 0
         else { return false }
-        let slot = sessions.slot(place)
+        let slot = sessions.slot(sourceSlot)
         guard slot.serial == serial, slot.isAnnounced else { return false }
         return sessions.goesOn(
-            place, at: min(time.nanoseconds, source.now), timeout: timeout, isGone: source.isGone)
+            sourceSlot, at: min(time.nanoseconds, source.now), timeout: timeout, isGone: source.isGone)
     }
 
     /// Finds the session of an event and puts its id into the tail. Returns true if the session's start must
@@ -142,7 +142,7 @@ struct SessionFinder: EventFeature, ~Copyable {
         }
         let hasOwnID = !output.draft.wanted.contains(.sessionID)
         if evictions != sessions.evictions {
-            forgetPlaces()
+            forgetSlots()
         }
         // An event may be ahead of now by a clock's error. Its session may not: if its last event were in the
         // future, it would take in all later events, however long the silence before them.
@@ -172,25 +172,25 @@ struct SessionFinder: EventFeature, ~Copyable {
         _ time: Int64, _ scanner: inout JSONScanner, _ output: inout LineOutput,
         _ counts: inout EventCounts
     ) -> Bool {
-        let place = placeOfProducer(scanner)
-        if sessions.goesOn(place, at: time, timeout: timeout, isGone: source.isGone) {
-            if sessions.slot(place).serial != serial {
-                use(sessions.current(place), &output.tails)
+        let index = slotOfProducer(scanner)
+        if sessions.goesOn(index, at: time, timeout: timeout, isGone: source.isGone) {
+            if sessions.slot(index).serial != serial {
+                use(sessions.current(index), &output.tails)
             }
         } else {
-            let before = sessions.slot(place).serial
+            let before = sessions.slot(index).serial
             let newID = SessionFinder.newID(&output.ids)
             use(
                 sessions.resolve(
-                    place, at: time, now: source.now, timeout: timeout, isGone: source.isGone, newID: newID),
+                    index, at: time, now: source.now, timeout: timeout, isGone: source.isGone, newID: newID),
                 &output.tails)
-            if sessions.slot(place).serial != before {
+            if sessions.slot(index).serial != before {
                 counts.sessions["automatic", default: 0] += 1
             }
         }
-        let slot = sessions.slot(place)
+        let slot = sessions.slot(index)
         guard !slot.isAnnounced, slot.serial == serial else { return false }
-        startPlace = place
+        startSlot = index
         return true
     }
 
@@ -228,11 +228,11 @@ struct SessionFinder: EventFeature, ~Copyable {
     private mutating func begin(
         _ key: String, at time: Int64, id: [UInt8], _ tails: inout AddedTails, _ counts: inout EventCounts
     ) {
-        let place = sessions.slotIndex(of: key, app: source.app)
-        sessions.begin(place, at: time, id: id, now: source.now)
+        let index = sessions.slotIndex(of: key, app: source.app)
+        sessions.begin(index, at: time, id: id, now: source.now)
         counts.sessions["manual", default: 0] += 1
-        startPlace = place
-        use(sessions.current(place), &tails)
+        startSlot = index
+        use(sessions.current(index), &tails)
     }
 
     /// Puts the newest session of the process or the app into the tail that had begun at that time.
@@ -247,9 +247,9 @@ struct SessionFinder: EventFeature, ~Copyable {
 
     /// Notes that the start of the session was written, so that no verdict asks for it again.
     mutating func announce() {
-        guard startPlace >= 0 else { return }
-        sessions.announce(startPlace)
-        startPlace = -1
+        guard startSlot >= 0 else { return }
+        sessions.announce(startSlot)
+        startSlot = -1
     }
 
     /// Puts a session's id into the tail; nil leaves the member out.
@@ -270,26 +270,26 @@ struct SessionFinder: EventFeature, ~Copyable {
     // MARK: The producer of an event
 
     /// Slot of the event's producer: its process if it names one, otherwise the source.
-    private mutating func placeOfProducer(_ scanner: borrowing JSONScanner) -> Int {
+    private mutating func slotOfProducer(_ scanner: borrowing JSONScanner) -> Int {
         if let member = SessionFinder.process(scanner) {
             let text = UnsafeRawBufferPointer(
                 start: scanner.base + member.value, count: member.end - member.value)
-            if processPlace >= 0, processText.count == text.count, let start = text.baseAddress,
+            if processSlot >= 0, processText.count == text.count, let start = text.baseAddress,
                 memcmp(processText.start, start, text.count) == 0
             {
-                return processPlace
+                return processSlot
             }
             if let key = processKey(scanner) {
                 processText.removeAll()
                 processText.append(text)
-                processPlace = sessions.slotIndex(of: key, app: source.app)
-                return processPlace
+                processSlot = sessions.slotIndex(of: key, app: source.app)
+                return processSlot
             }
         }
-        if place < 0 {
-            place = sessions.slotIndex(of: source.key, app: source.app)
+        if sourceSlot < 0 {
+            sourceSlot = sessions.slotIndex(of: source.key, app: source.app)
         }
-        return place
+        return sourceSlot
     }
 
     /// The member that names the process, `process` before `pid`: a text or a number of at most 64 bytes. Nil

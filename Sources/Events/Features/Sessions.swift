@@ -65,7 +65,7 @@ struct Sessions: ~Copyable {
     private var past: [[Session]]
     private var keys: [String]
     /// Slot of each producer by its key.
-    private var places: [String: Int] = [:]
+    private var indices: [String: Int] = [:]
     /// Index of each app that has a producer, and of some that had one.
     private(set) var apps: [String: Int] = [:]
     /// Number of indices that were given out; none is used again.
@@ -120,35 +120,35 @@ struct Sessions: ~Copyable {
     }
 
     /// Slot of a producer that has one.
-    func known(_ key: String) -> Int? { places[key] }
+    func known(_ key: String) -> Int? { indices[key] }
 
     /// Slot of a producer. A new producer gets a free slot, or the one of another producer, which starts
     /// again with its next event.
     mutating func slotIndex(of key: String, app: String) -> Int {
-        if let known = places[key] { return known }
+        if let known = indices[key] { return known }
         if slots == Sessions.unused {
             slots = Sessions.room()
         }
         let appIndex = index(of: app)
         let all = 0..<Sessions.maxProducers
         let slots = slots
-        var place = all.first { !slots[$0].isUsed } ?? 0
-        if slots[place].isUsed {
+        var index = all.first { !slots[$0].isUsed } ?? 0
+        if slots[index].isUsed {
             let own = all.filter { slots[$0].app == appIndex }
             let rivals = own.count >= Sessions.maxProducers / 4 ? own : Array(all)
-            place = rivals.min { slots[$0].last < slots[$1].last } ?? 0
-            places[keys[place]] = nil
-            removed.insert(keys[place])
+            index = rivals.min { slots[$0].last < slots[$1].last } ?? 0
+            indices[keys[index]] = nil
+            removed.insert(keys[index])
             evictions += 1
         }
         removed.remove(key)
         // With the least time it is the first to lose its slot again, until it has a session.
-        slots[place] = Slot(last: .min, app: appIndex, isUsed: true)
-        ids[place] = []
-        past[place] = []
-        keys[place] = key
-        places[key] = place
-        return place
+        slots[index] = Slot(last: .min, app: appIndex, isUsed: true)
+        ids[index] = []
+        past[index] = []
+        keys[index] = key
+        indices[key] = index
+        return index
     }
 
     /// Index of an app. Names of apps are not under the operator's control, so apps without a producer are
@@ -167,33 +167,33 @@ struct Sessions: ~Copyable {
     /// Forgets producers whose process, or the id of one of whose sessions, is found, for the erasure of a
     /// person's data. Their next event starts a new session.
     mutating func forget(_ isFound: ([UInt8]) -> Bool) {
-        for place in 0..<Sessions.maxProducers where slots[place].isUsed {
-            let names = [Sessions.process(ofKey: keys[place]), ids[place]] + past[place].map(\.id)
+        for index in 0..<Sessions.maxProducers where slots[index].isUsed {
+            let names = [Sessions.process(ofKey: keys[index]), ids[index]] + past[index].map(\.id)
             guard names.contains(where: isFound) else { continue }
-            places[keys[place]] = nil
-            removed.insert(keys[place])
+            indices[keys[index]] = nil
+            removed.insert(keys[index])
             evictions += 1
-            slots[place] = Slot()
-            ids[place] = []
-            past[place] = []
-            keys[place] = ""
+            slots[index] = Slot()
+            ids[index] = []
+            past[index] = []
+            keys[index] = ""
         }
     }
 
     /// The slot at an index.
-    @inline(__always) func slot(_ place: Int) -> Slot { slots[place] }
+    @inline(__always) func slot(_ index: Int) -> Slot { slots[index] }
     /// The present session of a producer.
-    func current(_ place: Int) -> Session {
+    func current(_ index: Int) -> Session {
         Session(
-            start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place])
+            start: slots[index].start, last: slots[index].last, serial: slots[index].serial, id: ids[index])
     }
 
     // MARK: Automatic
 
     /// Whether an event continues its producer's session; if so, its time becomes the session's last one.
     @inline(__always)
-    mutating func goesOn(_ place: Int, at time: Int64, timeout: Int64, isGone: Bool) -> Bool {
-        let slot = slots + place
+    mutating func goesOn(_ index: Int, at time: Int64, timeout: Int64, isGone: Bool) -> Bool {
+        let slot = slots + index
         guard slot.pointee.serial != 0, time >= slot.pointee.last else { return false }
         guard !isGone || Sessions.gap(from: slot.pointee.last, to: time) < timeout else { return false }
         slot.pointee.last = time
@@ -212,41 +212,41 @@ struct Sessions: ~Copyable {
     /// - Returns: nil if the event belongs to no session that is remembered. All times are in nanoseconds
     ///   since 1970.
     mutating func resolve(
-        _ place: Int, at time: Int64, now: Int64, timeout: Int64, isGone: Bool, newID: [UInt8]
+        _ index: Int, at time: Int64, now: Int64, timeout: Int64, isGone: Bool, newID: [UInt8]
     ) -> Session? {
-        if slots[place].serial != 0, time >= slots[place].start {
-            if time < slots[place].last || !isGone
-                || Sessions.gap(from: slots[place].last, to: time) < timeout
+        if slots[index].serial != 0, time >= slots[index].start {
+            if time < slots[index].last || !isGone
+                || Sessions.gap(from: slots[index].last, to: time) < timeout
             {
-                slots[place].last = max(slots[place].last, time)
-                slots[place].isChanged = true
-                return current(place)
+                slots[index].last = max(slots[index].last, time)
+                slots[index].isChanged = true
+                return current(index)
             }
         }
         // An event of more than a day ago would begin a session that is over and is forgotten at once.
         guard Sessions.gap(from: time, to: now) <= Sessions.day else { return nil }
         // A late event. A session that begins well after now was made by a clock that was ahead, and is over:
         // the event begins a new one.
-        if slots[place].serial != 0, time < slots[place].start,
-            Sessions.gap(from: now, to: slots[place].start) < timeout
+        if slots[index].serial != 0, time < slots[index].start,
+            Sessions.gap(from: now, to: slots[index].start) < timeout
         {
-            return late(place, time, timeout)
+            return late(index, time, timeout)
         }
-        begin(place, at: time, id: newID, now: now)
-        slots[place].isAnnounced = false
-        return current(place)
+        begin(index, at: time, id: newID, now: now)
+        slots[index].isAnnounced = false
+        return current(index)
     }
 
     /// The session of an event from before the present one: the present one if the event is just before its
     /// start, otherwise the one of its time.
-    private mutating func late(_ place: Int, _ time: Int64, _ timeout: Int64) -> Session? {
-        let earlier = past[place].last { $0.start <= time }
-        let isJustBefore = Sessions.gap(from: time, to: slots[place].start) < timeout
+    private mutating func late(_ index: Int, _ time: Int64, _ timeout: Int64) -> Session? {
+        let earlier = past[index].last { $0.start <= time }
+        let isJustBefore = Sessions.gap(from: time, to: slots[index].start) < timeout
         if isJustBefore, earlier.map({ Sessions.gap(from: $0.last, to: time) >= timeout }) ?? true {
             // Threads that write at the same time do not write in the order of their times.
-            slots[place].start = time
-            slots[place].isChanged = true
-            return current(place)
+            slots[index].start = time
+            slots[index].isChanged = true
+            return current(index)
         }
         return earlier
     }
@@ -255,28 +255,28 @@ struct Sessions: ~Copyable {
 
     /// Begins a session, and moves the present one to the earlier ones. The new session counts as announced;
     /// `resolve` says otherwise for its own.
-    mutating func begin(_ place: Int, at time: Int64, id: [UInt8], now: Int64) {
-        if slots[place].serial != 0 {
-            past[place].append(current(place))
-            past[place].removeAll { Sessions.gap(from: $0.last, to: now) > Sessions.day }
-            if past[place].count > Sessions.maxPast {
-                past[place].removeFirst()
+    mutating func begin(_ index: Int, at time: Int64, id: [UInt8], now: Int64) {
+        if slots[index].serial != 0 {
+            past[index].append(current(index))
+            past[index].removeAll { Sessions.gap(from: $0.last, to: now) > Sessions.day }
+            if past[index].count > Sessions.maxPast {
+                past[index].removeFirst()
             }
         }
         serial += 1
-        slots[place].serial = serial
-        slots[place].start = time
-        slots[place].last = time
-        slots[place].isAnnounced = true
-        slots[place].isChanged = true
-        ids[place] = id
+        slots[index].serial = serial
+        slots[index].start = time
+        slots[index].last = time
+        slots[index].isAnnounced = true
+        slots[index].isChanged = true
+        ids[index] = id
     }
 
     /// The newest session of two producers, a process and its app, that began at or before a time.
     func newest(_ first: Int, _ second: Int, at time: Int64) -> Session? {
         var found: Session?
-        for place in first == second ? [first] : [first, second] where slots[place].serial != 0 {
-            guard let candidate = (past[place] + [current(place)]).last(where: { $0.start <= time }) else {
+        for index in first == second ? [first] : [first, second] where slots[index].serial != 0 {
+            guard let candidate = (past[index] + [current(index)]).last(where: { $0.start <= time }) else {
                 continue
             }
             if candidate.start > found?.start ?? .min {
@@ -287,9 +287,9 @@ struct Sessions: ~Copyable {
     }
 
     /// Notes that a session's `start_session` event was written.
-    mutating func announce(_ place: Int) {
-        slots[place].isAnnounced = true
-        slots[place].isChanged = true
+    mutating func announce(_ index: Int) {
+        slots[index].isAnnounced = true
+        slots[index].isChanged = true
     }
 
     // MARK: Memory
@@ -302,25 +302,25 @@ struct Sessions: ~Copyable {
         for key in removed { changes.updateValue(nil, forKey: key) }
         removed.removeAll()
         let hidden = Set(apps.filter { isHidden($0.key) }.values)
-        for place in 0..<Sessions.maxProducers where !hidden.isEmpty && hidden.contains(slots[place].app) {
-            if slots[place].isStored {
-                changes.updateValue(nil, forKey: keys[place])
+        for index in 0..<Sessions.maxProducers where !hidden.isEmpty && hidden.contains(slots[index].app) {
+            if slots[index].isStored {
+                changes.updateValue(nil, forKey: keys[index])
             }
-            slots[place].isStored = false
-            slots[place].isChanged = false
+            slots[index].isStored = false
+            slots[index].isChanged = false
         }
-        for place in 0..<Sessions.maxProducers where slots[place].isChanged {
-            slots[place].isStored = true
-            slots[place].isChanged = false
-            changes.updateValue(encoded(place), forKey: keys[place])
+        for index in 0..<Sessions.maxProducers where slots[index].isChanged {
+            slots[index].isStored = true
+            slots[index].isChanged = false
+            changes.updateValue(encoded(index), forKey: keys[index])
         }
         return changes
     }
 
     /// The row of a producer: a version byte, whether its session is announced, then for the present and each
     /// earlier session its start, its last time, and its id with a length byte. Numbers are little-endian.
-    private func encoded(_ place: Int) -> [UInt8] {
-        var bytes: [UInt8] = [1, slots[place].isAnnounced ? 1 : 0]
+    private func encoded(_ index: Int) -> [UInt8] {
+        var bytes: [UInt8] = [1, slots[index].isAnnounced ? 1 : 0]
         func add(_ start: Int64, _ last: Int64, _ id: [UInt8]) {
             for value in [start, last] {
                 withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
@@ -328,41 +328,41 @@ struct Sessions: ~Copyable {
             bytes.append(UInt8(clamping: id.count))
             bytes += id
         }
-        add(slots[place].start, slots[place].last, ids[place])
-        for session in past[place] { add(session.start, session.last, session.id) }
+        add(slots[index].start, slots[index].last, ids[index])
+        for session in past[index] { add(session.start, session.last, session.id) }
         return bytes
     }
 
     /// Takes over a row that an earlier process stored; what cannot be read is left out.
     mutating func restore(_ key: String, app: String, _ bytes: [UInt8]) {
         guard bytes.count > 2, bytes[0] == 1 else { return }
-        var index = 2
+        var offset = 2
         func number() -> Int64 {
-            defer { index += 8 }
+            defer { offset += 8 }
             return Int64(
-                bitPattern: bytes[index..<index + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+                bitPattern: bytes[offset..<offset + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         }
         var sessions: [Session] = []
-        while bytes.count - index >= 17, sessions.count <= Sessions.maxPast {
+        while bytes.count - offset >= 17, sessions.count <= Sessions.maxPast {
             let start = number()
             let last = number()
-            let length = Int(bytes[index])
-            index += 1
-            guard length <= Sessions.maxIDLength, bytes.count - index >= length else { break }
+            let length = Int(bytes[offset])
+            offset += 1
+            guard length <= Sessions.maxIDLength, bytes.count - offset >= length else { break }
             serial += 1
             sessions.append(
-                Session(start: start, last: last, serial: serial, id: Array(bytes[index..<index + length])))
-            index += length
+                Session(start: start, last: last, serial: serial, id: Array(bytes[offset..<offset + length])))
+            offset += length
         }
         guard let current = sessions.first else { return }
-        let place = slotIndex(of: key, app: app)
-        slots[place].start = current.start
-        slots[place].last = current.last
-        slots[place].serial = current.serial
-        slots[place].isAnnounced = bytes[1] == 1
-        ids[place] = current.id
-        past[place] = Array(sessions.dropFirst())
-        slots[place].isStored = true
-        slots[place].isChanged = false
+        let index = slotIndex(of: key, app: app)
+        slots[index].start = current.start
+        slots[index].last = current.last
+        slots[index].serial = current.serial
+        slots[index].isAnnounced = bytes[1] == 1
+        ids[index] = current.id
+        past[index] = Array(sessions.dropFirst())
+        slots[index].isStored = true
+        slots[index].isChanged = false
     }
 }

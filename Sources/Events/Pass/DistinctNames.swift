@@ -6,7 +6,7 @@ internal import Glibc
 /// a `Set` because each event asks it, and it must not allocate for a name that is known. Without a limit it
 /// is not asked and stays empty; with one it is bounded by the limit.
 struct DistinctNames: ~Copyable {
-    /// UTC day of the names, counted from 1970. `turn(to:)` forgets the names of another day.
+    /// UTC day of the names, counted from 1970. `beginDay` forgets the names of another day.
     private(set) var day: Int64 = .min
     /// Number of names of the day.
     private(set) var count = 0
@@ -46,7 +46,7 @@ struct DistinctNames: ~Copyable {
     }
 
     /// Forgets the names if the day is another one.
-    mutating func turn(to day: Int64) {
+    mutating func beginDay(_ day: Int64) {
         guard day != self.day else { return }
         self.day = day
         guard count > 0 else { return }
@@ -77,7 +77,7 @@ struct DistinctNames: ~Copyable {
     /// it may have been lowered since, and then no new name is admitted.
     mutating func restore(_ bytes: [UInt8]) {
         guard bytes.count >= 8 else { return }
-        turn(to: Int64(bitPattern: bytes[0..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }))
+        beginDay(Int64(bitPattern: bytes[0..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }))
         var index = 8
         while index + 4 <= bytes.count {
             let length = bytes[index..<index + 4].reversed().reduce(0) { $0 << 8 | Int($1) }

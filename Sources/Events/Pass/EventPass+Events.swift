@@ -56,7 +56,7 @@ extension EventPass {
 
         output.draft.wanted = .usual
         if lines.scanner.present & Additions.members != 0 {
-            ownMembers(line)
+            checkProvidedMembers(line)
         }
         let startsSession = features.complete(line, &lines.scanner, &output, &counts)
         return Verdict(
@@ -214,7 +214,7 @@ extension EventPass {
     /// Checks members that the agent would otherwise add: usable ones stay and are not added, the others are
     /// taken out.
     @inline(never)
-    mutating func ownMembers(_ line: JudgedLine) {
+    mutating func checkProvidedMembers(_ line: JudgedLine) {
         if lines.scanner.has(.id) {
             let member = lines.scanner.member(.id)
             if !output.draft.keep(member, as: .id, if: member.isIdentifier(in: base), base) {

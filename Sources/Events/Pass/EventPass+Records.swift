@@ -53,7 +53,7 @@ extension EventPass {
         let line = JudgedLine(name: name, type: .other, time: time, isRecord: true)
         if let excess = features.check(line, &lines.scanner, &output, &counts) { return beyond(excess, next) }
         if lines.scanner.present & Additions.ofRecords != 0 {
-            ownMembersOfRecord(line)
+            checkProvidedMembersOfRecord(line)
         }
         let startsSession = features.complete(line, &lines.scanner, &output, &counts)
         return Verdict(
@@ -92,7 +92,7 @@ extension EventPass {
 
     /// Keeps the record's members that have the names of additions; the additions give way. Only `app` is
     /// replaced if others than the app may have written the record.
-    private mutating func ownMembersOfRecord(_ line: JudgedLine) {
+    private mutating func checkProvidedMembersOfRecord(_ line: JudgedLine) {
         if lines.scanner.has(.id) {
             if lines.isNull(lines.scanner.member(.id)) {
                 takeOut(lines.scanner.member(.id))
@@ -165,7 +165,7 @@ extension EventPass {
     /// not RFC 3339.
     private mutating func recordTime(_ state: AppState) -> Timestamp {
         guard lines.scanner.present & state.members.times.mask != 0,
-            let (time, place, isUsual, _) = foundTime(state)
+            let (time, range, isUsual, _) = foundTime(state)
         else {
             if let outerTime = lines.outerTime, outerTime >= EventPass.earliest, outerTime <= block.newest {
                 let timestamp = lines.scanner.member(.timestamp)
@@ -186,9 +186,9 @@ extension EventPass {
         } else if lines.isNull(timestamp) {
             takeOut(timestamp)
             addTimestamp(time)
-        } else if !isUsual, place.lowerBound == timestamp.value {
+        } else if !isUsual, range.lowerBound == timestamp.value {
             // The same time in the form that every receiver reads.
-            output.draft.replace(place, with: [.quote] + tools.timeWriter.text(of: time) + [.quote])
+            output.draft.replace(range, with: [.quote] + tools.timeWriter.text(of: time) + [.quote])
         }
         return time
     }
@@ -227,7 +227,7 @@ extension EventPass {
     /// allow are passed over.
     private mutating func foundTime(
         _ state: AppState
-    ) -> (time: Timestamp, place: Range<Int>, isUsual: Bool, candidate: Int)? {
+    ) -> (time: Timestamp, range: Range<Int>, isUsual: Bool, candidate: Int)? {
         // By index: a copy of a candidate would count references for each record.
         for index in state.members.times.paths.indices {
             guard let value = value(at: index, of: state.members.times), let found = time(at: value, state),

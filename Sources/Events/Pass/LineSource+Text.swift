@@ -70,9 +70,9 @@ extension LineSource {
     /// A line that does not match its app's format, and at which column.
     func unmatched(_ next: Int, _ counts: EventCounts) -> Reading {
         let failure = counts.texts[app?.name ?? ""]?.last
-        let place = failure.map { ": at column \($0.column) \($0.expected) was expected" } ?? ""
+        let position = failure.map { ": at column \($0.column) \($0.expected) was expected" } ?? ""
         let problem = Problem(
-            reason: .notJSON, limit: nil, detail: "the line does not match the app's format\(place)")
+            reason: .notJSON, limit: nil, detail: "the line does not match the app's format\(position)")
         return .refused(problem, next: next)
     }
 
@@ -148,15 +148,15 @@ extension LineSource {
         let block = scanner.base
         let from = scanner.open
         let to = scanner.close + 1
-        guard let place = RawWalk.find(member, in: block, from: from, to: to)?.value,
-            block[place.lowerBound] == .quote
+        guard let value = RawWalk.find(member, in: block, from: from, to: to)?.value,
+            block[value.lowerBound] == .quote
         else {
             noteUnparsed(
                 TextFailure(column: 1, expected: "a text in the member that json_in names"), &counts)
             return false
         }
         let text = JSONString.decoded(
-            UnsafeBufferPointer(start: block + place.lowerBound + 1, count: place.count - 2))
+            UnsafeBufferPointer(start: block + value.lowerBound + 1, count: value.count - 2))
         let before = outerTime
         if let time = RawWalk.find(Array("time".utf8), in: block, from: from, to: to)?.value,
             block[time.lowerBound] == .quote

@@ -44,7 +44,7 @@ struct PassMemory {
         if state.members.hiding != hiding?.number {
             state.configure(options, watched, hiding)
         }
-        state.names.pointee.turn(to: day)
+        state.names.pointee.beginDay(day)
     }
 
     /// The names that have changed since the last call, by the keys of the commit's memory; nil for keys to

@@ -104,7 +104,7 @@ public enum Oddity: String, Sendable, CaseIterable {
 
     /// Index of the case in the order of declaration, which is how the compiler numbers cases without
     /// associated values.
-    @inline(__always) var place: Int { Int(unsafeBitCast(self, to: UInt8.self)) }
+    @inline(__always) var index: Int { Int(unsafeBitCast(self, to: UInt8.self)) }
 }
 
 /// What happened to the events that were read. Each figure is a counter that never decreases.
@@ -114,7 +114,7 @@ public struct EventCounts: Sendable, Equatable {
     public var limited: [LimitConsequence: [LimitKind: Int]] = [:]
     /// One of the latest cuts.
     public var lastCut: LimitCut?
-    /// Counts by `Oddity.place`. An array, because a dictionary would hash for each line of text several
+    /// Counts by `Oddity.index`. An array, because a dictionary would hash for each line of text several
     /// times.
     private(set) var oddities = [Int](repeating: 0, count: Oddity.allCases.count)
     /// Sessions that have begun, by the raw value of `SessionMode`.
@@ -130,8 +130,8 @@ public struct EventCounts: Sendable, Equatable {
 
     /// Number of events or lines with this oddity.
     public subscript(_ oddity: Oddity) -> Int {
-        get { oddities[oddity.place] }
-        set { oddities[oddity.place] = newValue }
+        get { oddities[oddity.index] }
+        set { oddities[oddity.index] = newValue }
     }
 
     /// Number of events for which a limit had this consequence.
@@ -147,7 +147,7 @@ public struct EventCounts: Sendable, Equatable {
     public mutating func add(_ other: EventCounts) {
         limited.merge(other.limited) { $0.merging($1, uniquingKeysWith: +) }
         lastCut = lastCut ?? other.lastCut
-        for (place, count) in other.oddities.enumerated() { oddities[place] += count }
+        for (index, count) in other.oddities.enumerated() { oddities[index] += count }
         sessions.merge(other.sessions, uniquingKeysWith: +)
         records += other.records
         parsed += other.parsed

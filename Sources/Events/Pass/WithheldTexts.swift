@@ -104,20 +104,20 @@ public enum WithheldTexts: Sendable {
         // The last quote that was not escaped, and the last one that was: names in a string inside a JSON
         // string have escaped quotes.
         var before: (plain: Int?, escaped: Int?)
-        for (place, byte) in text.enumerated() where byte == .quote {
-            let backslashes = place - 1 - (text[..<place].lastIndex { $0 != .backslash } ?? -1)
+        for (offset, byte) in text.enumerated() where byte == .quote {
+            let backslashes = offset - 1 - (text[..<offset].lastIndex { $0 != .backslash } ?? -1)
             let isEscaped = !backslashes.isMultiple(of: 2)
             let opening = isEscaped ? before.escaped : before.plain
-            let next = text[(place + 1)...].firstIndex { $0 > 0x20 }
+            let next = text[(offset + 1)...].firstIndex { $0 > 0x20 }
             if let next, text[next] == .colon {
                 if opening.map({ mayBegin(at: $0, in: text) }) ?? true { return true }
                 if mayBeValue(text[(next + 1)...].drop { $0 <= 0x20 }) { return true }
             }
-            if let opening, endsLine(opening...place, in: text) { return true }
+            if let opening, endsLine(opening...offset, in: text) { return true }
             if isEscaped {
-                before.escaped = place
+                before.escaped = offset
             } else {
-                before.plain = place
+                before.plain = offset
             }
         }
         return false

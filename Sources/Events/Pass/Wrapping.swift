@@ -57,8 +57,8 @@ struct Wrapping {
 
     /// Whether the line at this offset, which is next in order, was read before. It is then forgotten.
     mutating func passesOver(_ line: Int) -> Bool {
-        guard let place = starts.firstIndex(of: line) else { return false }
-        starts.remove(at: place)
+        guard let index = starts.firstIndex(of: line) else { return false }
+        starts.remove(at: index)
         return true
     }
 
@@ -98,17 +98,17 @@ struct WrappedRecord {
     init(at start: Int) { next = start }
 
     /// Adds a piece. The record's time is that of the first one.
-    mutating func add(_ line: WrappedLine, at place: Int) {
+    mutating func add(_ line: WrappedLine, at offset: Int) {
         if stream == nil {
             time = line.time
         }
         stream = line.stream
         content += line.text
         isPiece = !line.isLast
-        if place == next {
+        if offset == next {
             next = line.next
         } else {
-            ahead.append(place)
+            ahead.append(offset)
         }
     }
 

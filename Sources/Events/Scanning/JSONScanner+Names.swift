@@ -22,7 +22,7 @@ extension JSONScanner {
             return known.late.slot(of: UnsafeBufferPointer(start: key, count: length), word, last)
         }
         return length <= 16
-            ? entry.pointee.place : known.slot(of: UnsafeBufferPointer(start: key, count: length))
+            ? entry.pointee.slot : known.slot(of: UnsafeBufferPointer(start: key, count: length))
     }
 
     /// Whether the name is that of the address.
@@ -76,17 +76,17 @@ struct KnownNames: ~Copyable {
         var last: UInt64 = 0
         var length = 0
         /// Slot of the member; -1 for a free entry.
-        var place = -1
+        var slot = -1
 
         /// A free entry.
         init() {}
 
         /// The entry of a name whose member has that slot.
-        init(_ name: some BidirectionalCollection<UInt8>, place: Int) {
+        init(_ name: some BidirectionalCollection<UInt8>, slot: Int) {
             word = name.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             last = name.count <= 8 ? 0 : name.suffix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             length = name.count
-            self.place = place
+            self.slot = slot
         }
     }
 
@@ -114,8 +114,8 @@ struct KnownNames: ~Copyable {
         longest = names.map(\.count).max() ?? 0
         var entries: [Entry] = []
         late = LateNames(names, from: KnownNames.most)
-        for (place, text) in names.prefix(KnownNames.most).enumerated() where !text.isEmpty {
-            let entry = Entry(text, place: place)
+        for (slot, text) in names.prefix(KnownNames.most).enumerated() where !text.isEmpty {
+            let entry = Entry(text, slot: slot)
             // Names that differ only between these bytes share an entry; `slot(of:)` then compares all
             // bytes.
             let isKnown = entries.contains {
@@ -152,9 +152,9 @@ struct KnownNames: ~Copyable {
     private static func isApart(_ entries: [Entry], _ multiplier: UInt64) -> Bool {
         var isTaken = [Bool](repeating: false, count: 1 << Int(bits))
         for entry in entries {
-            let place = index(entry.word, entry.last, entry.length, multiplier)
-            if isTaken[place] { return false }
-            isTaken[place] = true
+            let hash = index(entry.word, entry.last, entry.length, multiplier)
+            if isTaken[hash] { return false }
+            isTaken[hash] = true
         }
         return true
     }
@@ -171,7 +171,7 @@ struct KnownNames: ~Copyable {
             $0.count == name.count && !$0.isEmpty && name.elementsEqual($0)
         }
         if let early { return early }
-        let entry = Entry(name, place: 0)
+        let entry = Entry(name, slot: 0)
         return late.slot(of: name, entry.word, entry.last)
     }
 

@@ -6,22 +6,22 @@ extension JSONScanner {
     /// Returns false if the string is wrong.
     @inline(__always)
     mutating func string(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
-        var place = p
-        while place <= runEnd {
-            let stops = cscan_stops(place)
-            // A step of constant length: the processor can go on without waiting for the result of the
+        var cursor = p
+        while cursor <= runEnd {
+            let stops = cscan_stops(cursor)
+            // A step of constant length: the processor can continue without waiting for the result of the
             // comparison.
             if stops == 0 {
-                place += Int(CSCAN_WIDTH)
+                cursor += Int(CSCAN_WIDTH)
                 continue
             }
-            place += stops.trailingZeroBitCount
-            guard place.pointee == .quote else { break }
-            p = place + 1
+            cursor += stops.trailingZeroBitCount
+            guard cursor.pointee == .quote else { break }
+            p = cursor + 1
             return true
         }
         var hasEscapes = false
-        guard let end = finishString(place, &hasEscapes) else { return false }
+        guard let end = finishString(cursor, &hasEscapes) else { return false }
         if hasEscapes {
             isEscaped = true
         }

@@ -21,10 +21,10 @@ struct LateNames: ~Copyable {
         mask = capacity - 1
         entries = .allocate(capacity: capacity)
         entries.initialize(repeating: KnownNames.Entry(), count: capacity)
-        for place in names.indices.dropFirst(first) where !names[place].isEmpty {
-            let entry = KnownNames.Entry(names[place], place: place)
+        for slot in names.indices.dropFirst(first) where !names[slot].isEmpty {
+            let entry = KnownNames.Entry(names[slot], slot: slot)
             var index = LateNames.hash(entry.word, entry.last, entry.length) & mask
-            while entries[index].place >= 0 { index = (index + 1) & mask }
+            while entries[index].slot >= 0 { index = (index + 1) & mask }
             entries[index] = entry
         }
     }
@@ -40,13 +40,13 @@ struct LateNames: ~Copyable {
     func slot(of name: UnsafeBufferPointer<UInt8>, _ word: UInt64, _ last: UInt64) -> Int {
         guard !isEmpty else { return -1 }
         var index = LateNames.hash(word, last, name.count) & mask
-        while entries[index].place >= 0 {
+        while entries[index].slot >= 0 {
             let entry = entries[index]
             // Names of more than sixteen bytes may differ between their first and last eight.
             if entry.word == word, entry.last == last, entry.length == name.count,
-                name.count <= 16 || name.elementsEqual(names[entry.place])
+                name.count <= 16 || name.elementsEqual(names[entry.slot])
             {
-                return entry.place
+                return entry.slot
             }
             index = (index + 1) & mask
         }

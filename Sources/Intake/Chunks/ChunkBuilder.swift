@@ -113,15 +113,15 @@ struct ChunkBuilder {
     ///
     /// - Parameter seen: sees the line in its chunk, before the chunk may be closed.
     mutating func put(
-        _ line: UnsafeRawBufferPointer, on place: Int, _ priority: Priority, from source: SpoolSource,
+        _ line: UnsafeRawBufferPointer, on routeIndex: Int, _ priority: Priority, from source: SpoolSource,
         at offset: Int64, eventTime: Timestamp, acceptedAt: Timestamp, seen: (OpenChunk, Int) -> Void
     ) {
-        let route = routes[place]
-        let chunk = open[place][priority == .critical ? 1 : 0]
+        let route = routes[routeIndex]
+        let chunk = open[routeIndex][priority == .critical ? 1 : 0]
         if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty {
             close(chunk, route, isFull: true)
         }
-        chunk.turn(to: source)
+        chunk.beginSource(source)
         let begin = chunk.lines.count
         chunk.lines.append(line)
         seen(chunk, begin)
@@ -146,10 +146,10 @@ struct ChunkBuilder {
     private mutating func findRoute(of way: ShippedWay) -> Int {
         var route = table.route(to: way.names)
         route.deadlines = routes[way.standard].deadlines
-        var place = routes.firstIndex(of: route) ?? routes.count
+        var index = routes.firstIndex(of: route) ?? routes.count
         if route.destinations.isEmpty {
-            place = -1
-        } else if place == routes.count {
+            index = -1
+        } else if index == routes.count {
             // Documents name the sets of destinations. Without a bound, the open chunks of these routes would
             // fill the memory.
             if routes.count >= configured + ChunkBuilder.mostShipped {
@@ -157,13 +157,13 @@ struct ChunkBuilder {
                 routes.removeSubrange(configured...)
                 shipped = [:]
                 open.removeSubrange(configured...)
-                place = routes.count
+                index = routes.count
             }
             routes.append(route)
             open.append(openChunks())
         }
-        shipped[way] = place
-        return place
+        shipped[way] = index
+        return index
     }
 
     // MARK: Beside the chunks
@@ -181,12 +181,12 @@ struct ChunkBuilder {
         _ fate: NotStored.Fate, _ priority: Priority, to destinations: [DestinationName], events: Int = 1,
         isStoredForOthers: Bool = false
     ) {
-        let place = pending.notStored.firstIndex {
+        let index = pending.notStored.firstIndex {
             $0.fate == fate && $0.priority == priority && $0.destinations == destinations
                 && $0.isStoredForOthers == isStoredForOthers
         }
-        if let place {
-            pending.notStored[place].events += events
+        if let index {
+            pending.notStored[index].events += events
         } else {
             var entry = NotStored(priority: priority, destinations: destinations, fate: fate, events: events)
             entry.isStoredForOthers = isStoredForOthers

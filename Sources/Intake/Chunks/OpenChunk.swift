@@ -40,7 +40,7 @@ final class OpenChunk {
     var isEmpty: Bool { events == 0 }
 
     /// Sets the file of the lines that follow; call it before the first of them is written.
-    func turn(to file: SpoolSource) {
+    func beginSource(_ file: SpoolSource) {
         guard source.app != file.app || source.path != file.path else { return }
         endSource()
         source = (file.app, file.path)

@@ -52,11 +52,11 @@ extension Intake {
     /// Applies the containers' rules to an event, and adds it to the chunks that they choose.
     ///
     /// - Parameters:
-    ///   - place: index of the configured route.
+    ///   - routeIndex: index of the configured route.
     ///   - offset: offset of the line in its file.
     /// - Returns: false if the event must be offered again, with `obstacle` set.
     func applyRules(
-        _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
+        _ verdict: Verdict, by rules: IntakeRules, _ routeIndex: Int, _ source: SpoolSource, _ offset: Int64,
         at now: Timestamp
     ) -> Bool {
         guard gate.mayCall(source.app) else { return false }
@@ -67,13 +67,13 @@ extension Intake {
             priority: isBackfill ? .normal : verdict.priority, at: now,
             largest: min(settings.largestEvent, settings.commitBytes), isOld: kind.isOld)
         if case .needs = fate { return gate.stop(at: .question) }
-        put(fate, rules, verdict.eventTime, place, source, offset, at: now)
+        put(fate, rules, verdict.eventTime, routeIndex, source, offset, at: now)
         return true
     }
 
     /// Puts what the rules left of an event into its chunk, or counts it as discarded.
     func put(
-        _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ place: Int,
+        _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ routeIndex: Int,
         _ source: SpoolSource,
         _ offset: Int64, at now: Timestamp, saying statement: ConsentStatement? = nil
     ) {
@@ -82,42 +82,44 @@ extension Intake {
         gate.calls.add(rules.engine.calls, of: source.app)
         gate.offer(rules.engine.offers, of: source.app)
         let priority = isBackfill ? .normal : rules.engine.priority
-        var place = place
+        var routeIndex = routeIndex
         if let named = rules.engine.destinations {
-            if let found = chunks.routeIndex(of: named, else: place) {
-                place = found
+            if let found = chunks.routeIndex(of: named, else: routeIndex) {
+                routeIndex = found
             } else {
                 rules.engine.note(.unknownDestination)
             }
         }
-        let route = chunks.routes[place]
+        let route = chunks.routes[routeIndex]
         if case .discarded(let reason) = fate {
             return chunks.count(.discarded(reason: reason), priority, to: route.destinations)
         }
         guard !route.destinations.isEmpty else {
             return chunks.count(.discarded(reason: "no_destination"), priority, to: route.destinations)
         }
-        put(rules.engine.line, place, priority, source, offset, eventTime, at: now, saying: statement)
+        put(rules.engine.line, routeIndex, priority, source, offset, eventTime, at: now, saying: statement)
     }
 
     /// Index of the route to the destinations that may get an event by consent; nil if none may. The others
     /// are counted as withheld.
-    private func consentedPlace(
-        _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ app: String,
+    private func consentedRouteIndex(
+        _ line: UnsafeRawBufferPointer, _ routeIndex: Int, _ priority: Priority, _ app: String,
         _ statement: ConsentStatement?
     ) -> Int? {
-        let destinations = chunks.routes[place].destinations
-        guard let consent = settings.consent, consent.concerns(destinations, of: app) else { return place }
+        let destinations = chunks.routes[routeIndex].destinations
+        guard let consent = settings.consent, consent.concerns(destinations, of: app) else {
+            return routeIndex
+        }
         let withheld = consent.withheld(
             from: destinations, saying: ConsentStatement(ofLine: line).joined(with: statement),
             layer: gate.rules?.engine.consent(of: app), of: app)
-        guard !withheld.isEmpty else { return place }
+        guard !withheld.isEmpty else { return routeIndex }
         let rest = destinations.filter { !withheld.contains($0) }
         let fate = NotStored.Fate.discarded(reason: consent.reason(of: app))
         chunks.count(fate, priority, to: withheld, isStoredForOthers: !rest.isEmpty)
         guard !rest.isEmpty else { return nil }
-        // The configured route is the standard: that of `place` may have been named by a tag, and its index
-        // is given to another one later.
+        // The configured route is the standard: that of `routeIndex` may have been named by a tag, and its
+        // index is given to another one later.
         return chunks.routeIndex(of: rest.map(\.text).sorted(), else: settings.routeIndex(of: app))
     }
 
@@ -126,12 +128,14 @@ extension Intake {
     ///
     /// - Parameter statement: what is said about consent beside what the line itself says.
     func put(
-        _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ source: SpoolSource,
+        _ line: UnsafeRawBufferPointer, _ routeIndex: Int, _ priority: Priority, _ source: SpoolSource,
         _ offset: Int64, _ eventTime: Timestamp, at now: Timestamp, saying statement: ConsentStatement? = nil
     ) {
-        guard let place = consentedPlace(line, place, priority, source.app, statement) else { return }
+        guard let routeIndex = consentedRouteIndex(line, routeIndex, priority, source.app, statement) else {
+            return
+        }
         chunks.put(
-            line, on: place, priority, from: source, at: offset, eventTime: isBackfill ? now : eventTime,
+            line, on: routeIndex, priority, from: source, at: offset, eventTime: isBackfill ? now : eventTime,
             acceptedAt: now
         ) { chunk, begin in
             if tap?.isWatched == true {

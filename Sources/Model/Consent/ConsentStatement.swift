@@ -195,10 +195,10 @@ extension UnsafeRawBufferPointer {
         guard let base = baseAddress, let first = wanted.first, count >= wanted.count else { return false }
         var from = 0
         while let hit = memchr(base + from, Int32(first), count - from) {
-            let place = UnsafeRawPointer(hit) - base
-            guard place + wanted.count <= count else { return false }
+            let offset = UnsafeRawPointer(hit) - base
+            guard offset + wanted.count <= count else { return false }
             if memcmp(hit, text.utf8Start, wanted.count) == 0 { return true }
-            from = place + 1
+            from = offset + 1
         }
         return false
     }

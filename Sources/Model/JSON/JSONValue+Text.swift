@@ -39,8 +39,8 @@ extension JSONValue: CustomStringConvertible {
         _ write: (Element, inout String, Int?) -> Void
     ) {
         text += open
-        for (place, element) in elements.enumerated() {
-            if place > 0 {
+        for (index, element) in elements.enumerated() {
+            if index > 0 {
                 text += ","
             }
             if let indent {

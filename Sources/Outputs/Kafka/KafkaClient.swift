@@ -338,12 +338,13 @@ actor KafkaClient: LoopActor {
         finish(id, outcome(of: reason, ticket.producer))
     }
 
-    /// Ends a call; records without an outcome get `rest`. A producer without calls is kept for `idleTime`.
-    private func finish(_ id: UInt64, _ rest: Outcome?) {
+    /// Ends a call; records without an outcome get `remaining`. A producer without calls is kept for
+    /// `idleTime`.
+    private func finish(_ id: UInt64, _ remaining: Outcome?) {
         guard let ticket = tickets.removeValue(forKey: id) else { return }
         for timer in [ticket.timer, ticket.questionTimer] { timer.map { loop.cancel($0) } }
         let isWhole = ticket.isSettled
-        ticket.finish(rest)
+        ticket.finish(remaining)
         guard let producer = ticket.producer else { return }
         producer.tickets.remove(id)
         // The call ended early: its records must not be sent while the next attempt sends them again.

@@ -228,15 +228,15 @@ actor NATSClient: LoopActor {
         }
     }
 
-    /// Ends a call; messages without an outcome get `rest`.
-    func finish(_ id: UInt64, _ rest: Outcome?) {
+    /// Ends a call; messages without an outcome get `remaining`.
+    func finish(_ id: UInt64, _ remaining: Outcome?) {
         guard let ticket = tickets.removeValue(forKey: id) else { return }
         if let timer = ticket.timer {
             loop.cancel(timer)
         }
         waiting.removeAll { $0 == id }
         for token in ticket.awaited.keys { ticket.link?.awaited[token] = nil }
-        ticket.finish(rest)
+        ticket.finish(remaining)
         if let link = ticket.link, link.isLeaving, link.awaited.isEmpty {
             drop(link)
         }

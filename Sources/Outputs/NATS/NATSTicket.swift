@@ -28,9 +28,9 @@ final class NATSTicket: Ticket<NATSMessage> {
     /// Indices of messages that the stream recognised as repeats.
     var repeats: [Int] = []
 
-    override func report(or rest: Outcome?) -> TicketReport {
-        var report = super.report(or: rest)
-        report.refusal = link == nil ? rest : nil
+    override func report(or remaining: Outcome?) -> TicketReport {
+        var report = super.report(or: remaining)
+        report.refusal = link == nil ? remaining : nil
         report.mayBeStored = !awaited.isEmpty
         report.answer = answer
         report.repeats = repeats

@@ -27,7 +27,7 @@ final class Temporary<Value: Expiring> {
     private var forgotten = 0
     /// Lets one caller renew while the others wait for its result. Otherwise all batches in flight would
     /// ask at the same moment, and a token service would throttle the agent.
-    private let turn = Turnstile()
+    private let turnstile = Turnstile()
 
     /// An issued credential with its times on the boot-time clock.
     struct Given {
@@ -53,8 +53,8 @@ final class Temporary<Value: Expiring> {
         _ time: any TimeSource, renew: () async throws(CredentialFailure) -> Value
     ) async throws(CredentialFailure) -> Given {
         if let last, !isDue, !Temporary.isReached(last.renewal, time) { return last }
-        await turn.takeTurn(turn.drawTicket())
-        defer { turn.passTurn() }
+        await turnstile.takeTurn(turnstile.drawTicket())
+        defer { turnstile.passTurn() }
         // While this call waited for its turn, another one may have renewed the credential.
         if let last, !isDue, !Temporary.isReached(last.renewal, time) { return last }
         while true {

@@ -31,14 +31,14 @@ package struct SyslogEncoder: Sendable {
     func messages(_ events: [EventView], of header: BatchHeader) -> Messages {
         var result = Messages()
         var times = TimestampWriter()
-        for (place, event) in events.enumerated() {
-            let message = message(event, at: place, in: header, &times)
+        for (index, event) in events.enumerated() {
+            let message = message(event, at: index, in: header, &times)
             guard message.count <= settings.maxMessage else {
                 let failure = Failure(
                     kind: .local,
                     message: "its message has \(message.count) bytes;"
                         + " syslog.message.max_size is \(settings.maxMessage)")
-                result.tooLong.append(RejectedEvent(index: place, failure: failure, isFinal: true))
+                result.tooLong.append(RejectedEvent(index: index, failure: failure, isFinal: true))
                 continue
             }
             result.bytes.append(contentsOf: "\(message.count) ".utf8)

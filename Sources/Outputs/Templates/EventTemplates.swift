@@ -85,8 +85,8 @@ package final class EventTemplates: Sendable {
         guard areOfEvents else {
             return FilledTemplates(texts: [texts(header, [], templates.map { _ in false })], which: nil)
         }
-        let found = try events().enumerated().map { place, event in
-            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+        let found = try events().enumerated().map { index, event in
+            let known = header.apps.indices.contains(index) ? header.apps[index] : ""
             let app = safe(event.owner(known))
             return (
                 fields.map { $0 == .app ? app : value(of: $0, in: event) }, Holdings.holder(of: app ?? "")
@@ -94,7 +94,7 @@ package final class EventTemplates: Sendable {
         }
         let now = scope.time.bootTime
         return state.withLock { state in
-            var places: [[String]: Int] = [:]
+            var indices: [[String]: Int] = [:]
             var filled = FilledTemplates(texts: [], which: [])
             var beyond = 0
             for (values, holder) in found {
@@ -102,8 +102,8 @@ package final class EventTemplates: Sendable {
                     state.counts.missing += 1
                 }
                 let values = values.map { $0 ?? EventTemplates.missing }
-                if let place = places[values] {
-                    filled.which?.append(place)
+                if let index = indices[values] {
+                    filled.which?.append(index)
                     continue
                 }
                 let isBeyond = fieldPlaces.indices.map { template in
@@ -114,16 +114,16 @@ package final class EventTemplates: Sendable {
                 }
                 // Different values may make the same text: one object, message or index for both.
                 let texts = texts(header, values, isBeyond)
-                let place = filled.texts.firstIndex(of: texts) ?? filled.texts.count
-                if place == filled.texts.count {
+                let index = filled.texts.firstIndex(of: texts) ?? filled.texts.count
+                if index == filled.texts.count {
                     filled.texts.append(texts)
                 }
-                filled.which?.append(place)
+                filled.which?.append(index)
                 if isBeyond.contains(true) {
                     // Not remembered for the batch: another app may still have room for the same values.
                     beyond += 1
                 } else {
-                    places[values] = place
+                    indices[values] = index
                 }
             }
             state.counts.beyond += beyond
@@ -216,7 +216,7 @@ struct FilledTemplates {
     /// Groups events by all their texts; one group without events if they cannot vary.
     var sets: [(texts: [String], events: [Int])] {
         var sets = texts.map { (texts: $0, events: [Int]()) }
-        for (event, place) in (which ?? []).enumerated() { sets[place].events.append(event) }
+        for (event, index) in (which ?? []).enumerated() { sets[index].events.append(event) }
         return sets
     }
 }

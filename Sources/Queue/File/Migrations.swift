@@ -79,9 +79,9 @@ enum Migrations {
 
     /// Upgrades a database within the caller's transaction.
     static func run(on database: Database, from version: Int) throws(QueueError) {
-        for (place, step) in steps.enumerated().dropFirst(version - 1) {
+        for (index, step) in steps.enumerated().dropFirst(version - 1) {
             try database.execute(step)
-            try database.execute("PRAGMA user_version = \(place + 2)")
+            try database.execute("PRAGMA user_version = \(index + 2)")
         }
     }
 }

@@ -42,7 +42,7 @@ final class Statement {
     /// Sets parameters to numbers, in order, starting with the first.
     func with(_ numbers: [Int]) {
         assert(numbers.count <= sqlite3_bind_parameter_count(handle), "a statement has fewer parameters")
-        for (place, number) in numbers.enumerated() { bind(Int32(place + 1), number) }
+        for (index, number) in numbers.enumerated() { bind(Int32(index + 1), number) }
     }
 
     /// Moves to the next row; false after the last one, and then the statement is ready for another

@@ -46,8 +46,8 @@ final class PageImage {
         guard number >= 1, number <= count else { return nil }
         var bytes = [UInt8](repeating: 0, count: pageSize)
         let got: Int
-        if let place = newer[number], let log = wal?.raw {
-            got = pread(log, &bytes, pageSize, off_t(place))
+        if let offset = newer[number], let log = wal?.raw {
+            got = pread(log, &bytes, pageSize, off_t(offset))
         } else {
             got = pread(database.raw, &bytes, pageSize, off_t((number - 1) * pageSize))
         }

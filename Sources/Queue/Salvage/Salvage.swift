@@ -136,7 +136,7 @@ private struct SalvageCopy {
         default: break
         }
         let insert = try target.statement(found.table.insert(values.count))
-        for (place, value) in values.enumerated() { insert.bind(Int32(place + 1), value) }
+        for (index, value) in values.enumerated() { insert.bind(Int32(index + 1), value) }
         do {
             try insert.run()
         } catch {

@@ -128,8 +128,8 @@ struct SalvageBalance {
     private func takeTotalsFromCopy(_ totals: inout Totals) throws(QueueError) {
         let row = try target.database.prepare("SELECT * FROM ledger WHERE destination = 0 AND priority = 0")
         guard try row.step() else { return }
-        for (place, figure) in Totals.copied.enumerated() {
-            totals[keyPath: figure] = max(totals[keyPath: figure], row.integer(Int32(place + 2)))
+        for (index, figure) in Totals.copied.enumerated() {
+            totals[keyPath: figure] = max(totals[keyPath: figure], row.integer(Int32(index + 2)))
         }
     }
 

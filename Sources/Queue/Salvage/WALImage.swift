@@ -141,9 +141,9 @@ struct WALImage {
         /// Adds bytes, whose number must be a multiple of eight.
         mutating func add(_ bytes: ArraySlice<UInt8>) {
             bytes.withUnsafeBytes { raw in
-                for place in stride(from: 0, to: raw.count - 7, by: 8) {
-                    let one = raw.loadUnaligned(fromByteOffset: place, as: UInt32.self)
-                    let other = raw.loadUnaligned(fromByteOffset: place + 4, as: UInt32.self)
+                for offset in stride(from: 0, to: raw.count - 7, by: 8) {
+                    let one = raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+                    let other = raw.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
                     first &+= (isBigEndian ? UInt32(bigEndian: one) : UInt32(littleEndian: one)) &+ second
                     second &+= (isBigEndian ? UInt32(bigEndian: other) : UInt32(littleEndian: other)) &+ first
                 }

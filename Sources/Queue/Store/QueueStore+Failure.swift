@@ -288,10 +288,10 @@ extension Transaction {
     fileprivate mutating func restoreRows(
         of batch: HeldBatch
     ) throws(QueueError) -> (lane: LaneKey, rows: [DeliveryRow])? {
-        guard let place = state.figures.lane(batch.header.destination, batch.header.priority) else {
+        guard let laneIndex = state.figures.lane(batch.header.destination, batch.header.priority) else {
             return nil
         }
-        let lane = state.figures.lanes[place].key
+        let lane = state.figures.lanes[laneIndex].key
         for row in batch.rows {
             let there = try file.rows(of: row.chunk, in: lane).first { $0.first == row.first }
             guard let there, there.events == row.events, there.batch == nil else { return nil }
@@ -302,9 +302,9 @@ extension Transaction {
         }
         if batch.rows.first?.isFormed ?? false {
             // As `QueueFile.countFormed` would have counted it at the start.
-            state.figures.lanes[place].batches.free += 1
-            state.figures.lanes[place].batches.events += batch.header.events
-            state.figures.lanes[place].batches.bytes += batch.header.bytes
+            state.figures.lanes[laneIndex].batches.free += 1
+            state.figures.lanes[laneIndex].batches.events += batch.header.events
+            state.figures.lanes[laneIndex].batches.bytes += batch.header.bytes
         }
         return (lane, batch.rows)
     }

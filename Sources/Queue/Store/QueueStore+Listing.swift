@@ -9,7 +9,7 @@ private struct QueuedRecord: StoredRecord {
     let name: DestinationName
     let row: DeliveryRow
 
-    var place: String { "\(lane).\(row.chunk).\(row.first)" }
+    var cursor: String { "\(lane).\(row.chunk).\(row.first)" }
 
     /// The record's id: destination, chunk and first event, such as `main/17.0`.
     var id: String { "\(name)/\(row.chunk).\(row.first)" }
@@ -125,8 +125,9 @@ struct QueuedRows {
         _ selection: RecordSelection, after: String?,
         _ body: (any StoredRecord) throws(QueueError) -> Bool
     ) throws(QueueError) {
-        let place = after?.split(separator: ".").compactMap { Int64($0) } ?? []
-        let from = place.count == 3 ? (lane: Int(place[0]), chunk: place[1], first: Int(place[2])) : nil
+        let position = after?.split(separator: ".").compactMap { Int64($0) } ?? []
+        let from =
+            position.count == 3 ? (lane: Int(position[0]), chunk: position[1], first: Int(position[2])) : nil
         let ids = selection.ids.map { Set($0) }
         let ordered = Priority.allCases.reversed().flatMap { priority in
             lanes.indices.filter { lanes[$0].priority == priority }

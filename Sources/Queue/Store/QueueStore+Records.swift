@@ -19,7 +19,7 @@ extension QueueStore {
             try read(kind, selection, after, limit, file) { record in
                 page.records.append(.object(record.json(state)))
                 if page.records.count == limit {
-                    page.next = record.place
+                    page.next = record.cursor
                 }
                 return page.next == nil
             }
@@ -61,7 +61,7 @@ extension QueueStore {
                 count += 1
                 page.lines += try record.lines(state, file)
                 if page.lines.count >= 1 << 20 || count == 10_000 {
-                    page.next = record.place
+                    page.next = record.cursor
                 }
                 return page.next == nil
             }

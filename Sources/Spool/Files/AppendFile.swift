@@ -6,14 +6,14 @@ internal import EventLoops
 /// (`Progress`), what was seen of it last (`Look`). Their fields are read as fields of the file.
 ///
 /// A spool may hold a million files that are not written to. So the fields that only matter while something
-/// happens are in a separate object, `Activity`, which a file at rest does not have (`rest`).
+/// happens are in a separate object, `Activity`, which a file at rest does not have (`releaseActivity`).
 @dynamicMemberLookup
 final class AppendFile {
     let id: FileID
     private var location: Location
     private var progress: Progress
     /// The fields of `Activity`; nil while the file is at rest.
-    private var kept: Kept?
+    private var box: ActivityBox?
     // The small fields come last and together, which saves 16 bytes a file.
     private var look: Look
 
@@ -104,7 +104,7 @@ final class AppendFile {
         location = Location(directory: directory, name: name, origin: name.claimed ?? name, owner: owner)
         progress = Progress()
         look = Look(size: size)
-        kept = Kept(Activity(lastChange: now))
+        box = ActivityBox(Activity(lastChange: now))
     }
 
     var path: FileName { location.directory.path(of: location.name.claimed ?? location.name) }
@@ -264,7 +264,7 @@ extension AppendFile {
     }
 
     /// A box for the fields, so that an idle file costs only a pointer.
-    private final class Kept {
+    private final class ActivityBox {
         var activity: Activity
         init(_ activity: Activity) { self.activity = activity }
     }
@@ -297,36 +297,36 @@ extension AppendFile {
     /// not create the box.
     @inline(__always)
     subscript<Value: Equatable>(dynamicMember field: WritableKeyPath<Activity, Value>) -> Value {
-        get { kept?.activity[keyPath: field] ?? Activity.none[keyPath: field] }
+        get { box?.activity[keyPath: field] ?? Activity.none[keyPath: field] }
         set {
-            if let kept {
-                kept.activity[keyPath: field] = newValue
+            if let box {
+                box.activity[keyPath: field] = newValue
             } else if newValue != Activity.none[keyPath: field] {
                 var activity = Activity.none
                 activity[keyPath: field] = newValue
-                kept = Kept(activity)
+                box = ActivityBox(activity)
             }
         }
     }
 
     /// Whether the file is idle: nothing happens to it, and no step is planned for it.
-    var isResting: Bool { kept == nil }
+    var isResting: Bool { box == nil }
 
     /// Frees the fields of `Activity` if the file is at rest.
-    func rest() {
-        guard let activity = kept?.activity, descriptor == nil, activity.unreadSince == nil,
+    func releaseActivity() {
+        guard let activity = box?.activity, descriptor == nil, activity.unreadSince == nil,
             activity.checkAt == nil,
             activity.scanned == 0, !activity.holdsText, activity.historyEnd == 0, activity.reached == 0,
             activity.padding == nil, !isReady,
             !isDirty, stage == .reading, hasName
         else { return }
-        kept = nil
+        box = nil
     }
 
     /// Something happens to the file now. If it was at rest, its waits are counted from now.
     func wake(_ now: BootInstant) {
-        if kept == nil {
-            kept = Kept(Activity(lastChange: now))
+        if box == nil {
+            box = ActivityBox(Activity(lastChange: now))
         }
     }
 

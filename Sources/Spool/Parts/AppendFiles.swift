@@ -196,7 +196,7 @@ final class AppendFiles {
         guard isIdle(file) else { return .nothing }
         switch FileStep.next(facts(of: file, situation, at: now), waits) {
         case .nothing:
-            file.rest()
+            file.releaseActivity()
             return .nothing
         case .lookAgain(let wait): return plan(file, after: wait, now)
         case .askForWriters, .readChanges, .readText, .seal, .sealUnclosed, .claimAndRemove, .forget:
@@ -239,7 +239,7 @@ final class AppendFiles {
     private func order(_ facts: FileFacts, _ file: AppendFile, _ now: BootInstant) -> Order {
         switch FileStep.next(facts, waits) {
         case .nothing:
-            file.rest()
+            file.releaseActivity()
             return .nothing
         case .askForWriters: return .askForWriters(facts)
         case .lookAgain(let wait): return plan(file, after: wait, now)

@@ -49,7 +49,7 @@ final class KernelQueue {
         /// paused.
         ///
         /// - Throws: if the kernel refuses; then changes continue to wake the reader.
-        func rest() throws(SystemError) { try queue.rest(self) }
+        func pause() throws(SystemError) { try queue.pause(self) }
 
         /// Asks the kernel for changes.
         func gather() { queue.handOut(to: self) }
@@ -145,7 +145,7 @@ final class KernelQueue {
         }
     }
 
-    private func rest(_ member: Member) throws(SystemError) {
+    private func pause(_ member: Member) throws(SystemError) {
         let isAwaited = members.contains { $0 !== member && $0.isListening && !$0.isPatient }
         if let raw = inotify?.raw, wakesLoop, !isAwaited {
             try watchInstance(raw, isAwaited: false)

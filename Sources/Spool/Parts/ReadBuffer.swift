@@ -4,7 +4,7 @@
 /// The content belongs to the reader that took the buffer last, and only for one piece of work.
 final class ReadBuffer {
     private var memory: UnsafeMutableRawBufferPointer?
-    /// Whether the buffer was taken since `rest`.
+    /// Whether the buffer was taken since `becomeIdle`.
     private var isUsed = false
     /// Whether a reader has a timer that will call `releaseIfUnused`.
     private var isReleasePlanned = false
@@ -16,7 +16,7 @@ final class ReadBuffer {
     private static let mostUses = 256
 
     /// The caller's next action once nothing was read for a while.
-    enum Rest: Equatable {
+    enum ReleaseStep: Equatable {
         /// The buffer was used: ask again after a second.
         case askAgain
         /// The buffer was freed: ask again after half a minute, when what was read has been sent.
@@ -45,17 +45,17 @@ final class ReadBuffer {
     /// Notes that there is nothing to read. Returns true if the caller must call `releaseIfUnused` later. The
     /// memory is not freed at once: for lines that come one by one it would be mapped, zeroed and unmapped
     /// each time, 5 % of their cost.
-    func rest() -> Bool {
+    func becomeIdle() -> Bool {
         guard memory != nil, !isReleasePlanned else { return false }
         isUsed = false
         isReleasePlanned = true
         return true
     }
 
-    /// Frees the memory unless it was used since `rest`.
-    func releaseIfUnused() -> Rest {
+    /// Frees the memory unless it was used since `becomeIdle`.
+    func releaseIfUnused() -> ReleaseStep {
         isReleasePlanned = false
-        if isUsed { return rest() ? .askAgain : .nothing }
+        if isUsed { return becomeIdle() ? .askAgain : .nothing }
         let wasHeld = memory != nil
         release()
         guard uses >= ReadBuffer.mostUses else { return .nothing }

@@ -52,21 +52,21 @@ struct NamePattern: Sendable {
         if let literal { return literal == name }
         if !hidden, name.first == UInt8(ascii: "."), !allowsHidden { return false }
         let characters = NamePattern.characters(of: name)
-        var place = 0
+        var offset = 0
         var next = 0
         // The run that was passed last, and the character at which it ends: the only one that must be tried
         // again.
-        var last: (next: Int, place: Int)?
-        while place < characters.count {
+        var last: (next: Int, offset: Int)?
+        while offset < characters.count {
             if next < tokens.count, case .run = tokens[next] {
                 next += 1
-                last = (next, place)
-            } else if next < tokens.count, case .one(let set) = tokens[next], set.contains(characters[place])
+                last = (next, offset)
+            } else if next < tokens.count, case .one(let set) = tokens[next], set.contains(characters[offset])
             {
-                (next, place) = (next + 1, place + 1)
+                (next, offset) = (next + 1, offset + 1)
             } else if let run = last {
-                last = (run.next, run.place + 1)
-                (next, place) = (run.next, run.place + 1)
+                last = (run.next, run.offset + 1)
+                (next, offset) = (run.next, run.offset + 1)
             } else {
                 return false
             }
@@ -125,17 +125,17 @@ struct NamePattern: Sendable {
     static func characters(of name: some Sequence<UInt8>) -> [UInt32] {
         let bytes = Array(name)
         var characters = [UInt32]()
-        var place = 0
+        var offset = 0
         characters.reserveCapacity(bytes.count)
         var (parser, input) = (Unicode.UTF8.ForwardParser(), bytes.makeIterator())
         while true {
             switch parser.parseScalar(from: &input) {
             case .valid(let encoded):
                 characters.append(Unicode.UTF8.decode(encoded).value)
-                place += encoded.count
+                offset += encoded.count
             case .error(let length):
-                characters += bytes[place..<(place + length)].map { CharacterRanges.firstByte + UInt32($0) }
-                place += length
+                characters += bytes[offset..<(offset + length)].map { CharacterRanges.firstByte + UInt32($0) }
+                offset += length
             case .emptyInput: return characters
             }
         }

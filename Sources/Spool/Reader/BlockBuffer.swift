@@ -4,7 +4,7 @@ internal import EventLoops
 /// The reader's use of the read buffer that all readers on the loop share.
 final class BlockBuffer {
     /// Time without reading after which the read buffer is freed.
-    private static let rest = Duration.seconds(1)
+    private static let idleTime = Duration.seconds(1)
     /// Time after that in which what was read is sent.
     private static let sending = Duration.seconds(30)
 
@@ -36,15 +36,15 @@ final class BlockBuffer {
 
     /// Notes that there is nothing to read: the buffer is freed if that stays so.
     func becomeQuiet() {
-        if buffer.rest() {
-            schedule.plan(after: BlockBuffer.rest, .releaseBuffer)
+        if buffer.becomeIdle() {
+            schedule.plan(after: BlockBuffer.idleTime, .releaseBuffer)
         }
     }
 
     /// Frees the read buffer if it was not used lately, or asks again later.
     func releaseIfUnused() {
         switch buffer.releaseIfUnused() {
-        case .askAgain: schedule.plan(after: BlockBuffer.rest, .releaseBuffer)
+        case .askAgain: schedule.plan(after: BlockBuffer.idleTime, .releaseBuffer)
         case .askLater: schedule.plan(after: BlockBuffer.sending, .releaseBuffer)
         case .returnMemory: clinux_release_memory()
         case .nothing: break

@@ -223,7 +223,7 @@ public actor SpoolReader: LoopActor {
         }
         // Changes and errands come before reading, each for a few milliseconds only: an app that causes many
         // of them must not take all of the reader's time.
-        if watching.hear() {
+        if watching.readKernelEvents() {
             takeChanges()
         }
         runErrands(within: SpoolReader.errandsTime)
@@ -255,12 +255,12 @@ public actor SpoolReader: LoopActor {
             loop.cancel(timer)
         }
         if let wait {
-            schedule.life.set(loop.after(wait) { self.assumeIsolated { $0.ring() } })
+            schedule.life.set(loop.after(wait) { self.assumeIsolated { $0.timerFired() } })
         }
     }
 
     /// The timer has fired.
-    private func ring() {
+    private func timerFired() {
         _ = schedule.life.takeAlarm()
         schedule.alarmFired()
         runErrands(within: SpoolReader.sliceTime)
@@ -271,7 +271,7 @@ public actor SpoolReader: LoopActor {
     private func waitForRoom() {
         // Changes were left to gather until the next commit, which now waits. Otherwise they would go unread
         // as long as a destination is down.
-        watching.endRestIfOver()
+        watching.endPauseIfOver()
         let end = schedule.now + SpoolReader.sliceTime
         var hasMore = true
         for _ in 0..<SpoolReader.pieces where hasMore && schedule.now < end { hasMore = list() }
@@ -344,17 +344,17 @@ public actor SpoolReader: LoopActor {
     private func becomeQuiet(holdsLines: Bool) {
         if !holdsLines {
             // While a commit waits for room, new and removed files must still be noticed.
-            watching.endRestIfOver()
+            watching.endPauseIfOver()
         } else {
             let isDue = outlet.handover.dripDue <= schedule.now
             // Lines that came during a rest are a drip, which probably continues: read changes once for each
             // commit.
-            let isDrip = !isDue || watching.isRested
+            let isDrip = !isDue || watching.isPauseOver
             if isDue {
                 beginCommit()
             }
             if isDrip {
-                watching.rest(until: outlet.handover.dripDue)
+                watching.pause(until: outlet.handover.dripDue)
             }
         }
         buffer.becomeQuiet()

@@ -58,7 +58,7 @@ struct Sight {
 /// file is new.
 struct Inquiry {
     /// Whether the subject is still being written.
-    enum Rest {
+    enum Recency {
         /// Bytes were added recently.
         case moving
         /// The file has not changed for the settle time.
@@ -103,7 +103,7 @@ struct Inquiry {
     private let head: Head
     /// Length of the subject; nil for an archive, which must be unpacked to find out.
     let size: Int64?
-    private let rest: Rest
+    private let recency: Recency
     /// Files that may hold, unread, the original of the subject.
     private var twins: [AppendFile]
     /// The contents with which the subject may be identical.
@@ -121,19 +121,19 @@ struct Inquiry {
     ///   - contents: the contents with which the subject begins; for a changed file its own.
     ///   - mayGrow: whether the subject may begin with a further content once it has more bytes.
     init(
-        aboutChanged isChanged: Bool, head: Head, size: Int64?, _ rest: Rest, of streams: [Stream],
+        aboutChanged isChanged: Bool, head: Head, size: Int64?, _ recency: Recency, of streams: [Stream],
         twins: [AppendFile], contents: [KnownContent], mayGrow: Bool = false
     ) {
         self.isChanged = isChanged
         self.head = head
         self.size = size
-        self.rest = rest
+        self.recency = recency
         self.streams = streams
         self.twins = twins
         // A copy that is shorter than the content may still be growing: a busy machine or disk can pause the
         // copying for seconds.
         let isShort = contents.contains { $0.taken.offset > size ?? .max }
-        let isEarly = rest == .moving && (mayGrow || !contents.isEmpty) || rest == .quiet && isShort
+        let isEarly = recency == .moving && (mayGrow || !contents.isEmpty) || recency == .quiet && isShort
         if !isChanged, isEarly {
             answer = .later(first: nil)
         } else {
@@ -192,7 +192,7 @@ struct Inquiry {
                     // A copy is never longer than its original.
                     if let size, carrier.size < size { continue }
                     if content.isNoProof {
-                        guard rest == .old else { return .answer(.later(first: nil)) }
+                        guard recency == .old else { return .answer(.later(first: nil)) }
                         continue
                     }
                 }
@@ -212,7 +212,7 @@ struct Inquiry {
         let earlier = content.marks.filter { $0.offset < content.taken.offset }
         let held = (earlier + [content.taken]).filter { sight.holds($0) }
         // The file may be restored: bytes that are cut off and put back are not read again.
-        guard held.isEmpty || rest != .moving else { return .answer(.later(first: nil)) }
+        guard held.isEmpty || recency != .moving else { return .answer(.later(first: nil)) }
         let provable = held.filter { $0.sum != 0 }
         guard !provable.isEmpty else { return .answer(.new) }
         guard let sums else { return .sums(of: file, upTo: provable.map(\.offset)) }

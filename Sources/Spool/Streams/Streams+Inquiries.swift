@@ -18,7 +18,7 @@ extension Streams {
         file.sharedTo = nil
         let isOld = now - file.stageSince >= settleTime * Streams.patience
         guard file.size > 0 || isOld else { return nil }
-        let rest: Inquiry.Rest = isOld ? .old : now - file.lastChange >= settleTime ? .quiet : .moving
+        let recency: Inquiry.Recency = isOld ? .old : now - file.lastChange >= settleTime ? .quiet : .moving
         let streams = Stream.asked(file.holder, file.name)
         let twins = files(of: streams) {
             $0 !== file && !$0.isSuspect && $0.mayHoldUnread(near: file.directory)
@@ -28,7 +28,7 @@ extension Streams {
         // bounded: the largest of offsets and sizes that the kernel returned, no sum.
         file.sharedTo = known.contents.reduce(0) { max($0, $1.taken.offset, $1.carrier?.size ?? 0) }
         return Inquiry(
-            aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins,
+            aboutChanged: false, head: head, size: file.size, recency, of: streams, twins: twins,
             contents: known.contents,
             mayGrow: known.mayGrow)
     }

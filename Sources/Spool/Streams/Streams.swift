@@ -169,7 +169,7 @@ struct Streams {
     mutating func isRead(_ file: AppendFile) {
         file.unreadSince = nil
         unread[file.id] = nil
-        file.rest()
+        file.releaseActivity()
     }
 
     /// The name that a file had before it was seen, as inotify reported the rename.

@@ -100,7 +100,7 @@ extension Bytes {
     var isLevel: Bool {
         guard count >= 3, count <= 9 else { return false }
         var letters: UInt64 = 0
-        for place in 0..<min(count, 8) { letters = letters << 8 | UInt64(start[place] & 0xDF) }
+        for index in 0..<min(count, 8) { letters = letters << 8 | UInt64(start[index] & 0xDF) }
         return Bytes.levels.contains(letters)
     }
 

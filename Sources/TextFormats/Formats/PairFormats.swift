@@ -121,8 +121,8 @@ enum PairFormats {
     private static func hexadecimal(_ text: Bytes, _ from: Int, _ count: Int) -> UInt32? {
         guard text.count >= from + count else { return nil }
         var value: UInt32 = 0
-        for place in from..<(from + count) {
-            guard let digit = Character(Unicode.Scalar(text[place])).hexDigitValue else { return nil }
+        for index in from..<(from + count) {
+            guard let digit = Character(Unicode.Scalar(text[index])).hexDigitValue else { return nil }
             value = value << 4 | UInt32(digit)
         }
         return value
@@ -283,9 +283,9 @@ extension RecordWriter {
     mutating func lowercased(_ name: Bytes, _ value: Bytes) {
         openString()
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count) { small in
-            for place in 0..<name.count {
-                let byte = name[place]
-                small[place] = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+            for index in 0..<name.count {
+                let byte = name[index]
+                small[index] = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
             }
             if let start = small.baseAddress {
                 content(Bytes(UnsafePointer(start), name.count), readable: name.count)

@@ -518,24 +518,24 @@ struct PrivacyProof {
         let part = Array(text.utf8)
         var count = 0
         var start = 0
-        while let place = place(of: part, in: bytes, from: start) {
+        while let offset = offset(of: part, in: bytes, from: start) {
             count += 1
-            start = place + 1
+            start = offset + 1
         }
         return count
     }
 
     /// The offset at which some bytes first occur in others from `start` on; nil if they do not.
-    static func place(of part: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
+    static func offset(of part: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
         bytes.withUnsafeBytes { all in
             guard let base = all.baseAddress else { return nil }
-            var place = start
-            while place + part.count <= all.count,
-                let found = memchr(base + place, Int32(part[0]), all.count - part.count - place + 1)
+            var offset = start
+            while offset + part.count <= all.count,
+                let found = memchr(base + offset, Int32(part[0]), all.count - part.count - offset + 1)
             {
-                place = UnsafeRawPointer(found) - base
-                if memcmp(found, part, part.count) == 0 { return place }
-                place += 1
+                offset = UnsafeRawPointer(found) - base
+                if memcmp(found, part, part.count) == 0 { return offset }
+                offset += 1
             }
             return nil
         }

@@ -26,25 +26,25 @@ extension CompiledContainer {
                     document.rules.contains { $0.name == name && $0.conditions.isEmpty }
                 }
         }
-        func add(_ place: Int, at member: String = "", isMistake: Bool = true, _ message: String) {
+        func add(_ index: Int, at member: String = "", isMistake: Bool = true, _ message: String) {
             found.append(
-                DocumentFinding(isMistake: isMistake, path: "tags[\(place)]\(member)", message: message))
+                DocumentFinding(isMistake: isMistake, path: "tags[\(index)]\(member)", message: message))
         }
-        for (place, tag) in tags.enumerated() {
-            let name = quoted(isOfConfiguration ? document.tags[place].rules.first ?? tag.name : tag.name)
-            if let end, place > end {
+        for (index, tag) in tags.enumerated() {
+            let name = quoted(isOfConfiguration ? document.tags[index].rules.first ?? tag.name : tag.name)
+            if let end, index > end {
                 add(
-                    place, isMistake: tag.action.hides,
+                    index, isMistake: tag.action.hides,
                     "\(name) never acts: \(quoted(tags[end].name)) discards every event before it")
             }
             if Set(tag.rules).isSubset(of: tag.blockingRules) {
                 add(
-                    place, at: ".blocking_rules", isMistake: tag.action.hides,
+                    index, at: ".blocking_rules", isMistake: tag.action.hides,
                     "\(name) never acts: each of its rules blocks it")
             }
-            if let later = taker(of: copies(by: tag), behind: place) {
+            if let later = taker(of: copies(by: tag), behind: index) {
                 add(
-                    place, isMistake: false,
+                    index, isMistake: false,
                     "\(name) copies what \(quoted(later)) removes after it, and the copy stays: move it after that tag"
                 )
             }
@@ -58,14 +58,14 @@ extension CompiledContainer {
                 let ofFile =
                     "\(name) reads from the data layer what rules hide there, so its value is unknown: "
                     + "name the event's own member, such as properties.x"
-                add(place, at: ".rules", isOfConfiguration ? ofFile : ofDocument)
+                add(index, at: ".rules", isOfConfiguration ? ofFile : ofDocument)
             }
             // Patterns that search ids need a key for the digests that take the ids' place.
             if case .hide(_, .scrub(let scrubber)) = tag.action, scrubber.hasOwnKey,
-                document.tags[place].searchesIDs
+                document.tags[index].searchesIDs
             {
                 add(
-                    place, isMistake: false,
+                    index, isMistake: false,
                     "\(name) makes digests of ids with a key that is drawn at each start: name \(keySetting), or receivers do not "
                         + "recognise repeats across a restart")
                 found[found.count - 1].needsKey = true
@@ -75,12 +75,12 @@ extension CompiledContainer {
             case .keyed: break
             case .salted:
                 add(
-                    place, at: ".salt", isMistake: false,
+                    index, at: ".salt", isMistake: false,
                     "\(name) hashes with a salt, so anyone with the document can find values by trying: remove salt, and name a "
                         + "hash_key in [[container]]")
             case .withoutKey:
                 add(
-                    place,
+                    index,
                     "\(name) hashes without a key: name \(keySetting); until then (no hash key) takes the "
                         + "place of the values")
                 found[found.count - 1].needsKey = true
@@ -140,8 +140,8 @@ extension CompiledContainer {
     }
 
     /// The tag after an index that hides one of these members.
-    private func taker(of members: [[[UInt8]]], behind place: Int) -> String? {
-        tags.dropFirst(place + 1).first { tag in
+    private func taker(of members: [[[UInt8]]], behind index: Int) -> String? {
+        tags.dropFirst(index + 1).first { tag in
             guard case .hide(let paths, let hiding) = tag.action, hiding.scrubber == nil else { return false }
             return paths.contains { path in members.contains { path.meets($0) } }
         }?.name
@@ -175,8 +175,8 @@ extension CompiledContainer {
     /// Each tag that redacts or hashes only some events: others keep the values, which the author may not
     /// expect.
     public var conditionalHiding: [ConditionalHiding] {
-        document.tags.indices.filter { tags[$0].action.hides }.compactMap { place in
-            let tag = document.tags[place]
+        document.tags.indices.filter { tags[$0].action.hides }.compactMap { index in
+            let tag = document.tags[index]
             let named = tag.rules.map { name in document.rules.filter { $0.name == name } }
             let isAlways = named.contains { alternatives in alternatives.contains { $0.conditions.isEmpty } }
             guard !isAlways || !tag.blockingRules.isEmpty else { return nil }

@@ -100,12 +100,14 @@ public final class CompiledContainer: Sendable {
                 let cheapestFirst = rule.enumerated().sorted {
                     (costs[$0.element], $0.offset) < (costs[$1.element], $1.offset)
                 }
-                return .places(cheapestFirst.map(\.element))
+                return .numbers(cheapestFirst.map(\.element))
             })
         macros = .copy(of: compiler.macros)
         tags = .copy(of: compiler.tags)
         tagRules = .copy(
-            of: compiler.tags.map { TagRules(rules: .places($0.rules), blocking: .places($0.blockingRules)) })
+            of: compiler.tags.map {
+                TagRules(rules: .numbers($0.rules), blocking: .numbers($0.blockingRules))
+            })
         let wanted = WantedMembers(
             [WantedMembers.name, WantedMembers.event, WantedMembers.id] + compiler.macros.flatMap(\.members))
         nodes = compiler.macros.map { macro in
@@ -185,12 +187,12 @@ public final class CompiledContainer: Sendable {
         let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(
             capacity: max(1, drafts.count))
         var used = 0
-        for (place, draft) in drafts.enumerated() {
+        for (index, draft) in drafts.enumerated() {
             let text = UnsafeBufferPointer(
-                rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
+                rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[index].count])
             used += text.count
             conditions.initializeElement(
-                at: place,
+                at: index,
                 to: CompiledCondition(draft, Comparand(.value(draft.condition.comparand.constant), text)))
         }
         return (UnsafeMutableBufferPointer(rebasing: conditions[0..<drafts.count]), texts)
@@ -208,5 +210,5 @@ extension UnsafeMutableBufferPointer {
 
 extension UnsafeMutableBufferPointer<Int32> {
     /// Numbers as Int32, in storage owned by the caller.
-    static func places(_ numbers: [Int]) -> Self { .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) }) }
+    static func numbers(_ numbers: [Int]) -> Self { .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) }) }
 }

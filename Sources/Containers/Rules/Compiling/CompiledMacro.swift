@@ -95,8 +95,8 @@ struct CompiledTag {
         case hide([PathSteps], Hiding)
         /// Sets the priority.
         case prioritise(Priority)
-        /// `place` is the number among the container's throttles.
-        case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
+        /// `throttle` is the number among the container's throttles.
+        case throttle(throttle: Int, events: Int, seconds: Int, key: CompiledOperand?)
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
         /// Gives a call to the app of the event, if it listens.
         case offer(name: String, parameters: [(key: String, operand: CompiledOperand)])

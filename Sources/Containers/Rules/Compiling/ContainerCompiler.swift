@@ -67,14 +67,14 @@ struct ContainerCompiler {
         for rule in document.rules {
             var numbers: [Int] = []
             for (index, condition) in rule.conditions.enumerated() {
-                let place =
+                let member =
                     rule.expression == nil ? "conditions[\(index)].\(condition.predicate.rawValue)" : "when"
-                numbers.append(try number(of: condition, at: "\(rule.path).\(place)"))
+                numbers.append(try number(of: condition, at: "\(rule.path).\(member)"))
             }
             rules.append(numbers)
         }
         values = document.values.map { ($0.key, operand($0.operand)) }
-        for (place, tag) in document.tags.enumerated() { tags.append(try compile(tag, at: place)) }
+        for (index, tag) in document.tags.enumerated() { tags.append(try compile(tag, at: index)) }
     }
 
     // MARK: Macros
@@ -185,7 +185,7 @@ struct ContainerCompiler {
     // MARK: Tags
 
     /// Compiles a tag.
-    private mutating func compile(_ tag: Tag, at place: Int) throws(ContainerError) -> CompiledTag {
+    private mutating func compile(_ tag: Tag, at index: Int) throws(ContainerError) -> CompiledTag {
         let action: CompiledTag.Action
         switch tag.action {
         case .ship(let destinations): action = .ship(destinations)
@@ -207,7 +207,7 @@ struct ContainerCompiler {
         case .scrub(let paths, let patterns, let text):
             var made: [TextPattern] = []
             for pattern in patterns {
-                let path = "tags[\(place)].pattern"
+                let path = "tags[\(index)].pattern"
                 try countExpression(at: path)
                 made.append(try TextPattern(pattern, at: path))
             }
@@ -217,7 +217,7 @@ struct ContainerCompiler {
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
             action = .throttle(
-                place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
+                throttle: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
             throttles += 1
         case .function(let name, let parameters, .app):
             action = .offer(name: name, parameters: compile(parameters))
@@ -239,19 +239,19 @@ struct ContainerCompiler {
     private func spellings(_ path: MemberPath) -> [PathSteps] {
         let steps = PathSteps(path)
         var all = [steps]
-        for place in path.names.indices where PathSteps.mayBeProperty(place, of: steps.names) {
+        for index in path.names.indices where PathSteps.mayBeProperty(index, of: steps.names) {
             // With dots, further names may be in the property's name: what the cut leaves is hidden with
             // everything in it.
-            let rest = path.names[place...].prefix { $0 != "*" && $0 != "**" }
-            let written = path.isDotted ? rest.joined(separator: ".") : path.names[place]
+            let rest = path.names[index...].prefix { $0 != "*" && $0 != "**" }
+            let written = path.isDotted ? rest.joined(separator: ".") : path.names[index]
             for length in facts.keyLengths.sorted(by: >) where written.utf16.count > length {
                 var name = ""
                 for scalar in written.unicodeScalars {
                     guard name.utf16.count + UTF16.width(scalar) <= length else { break }
                     name.unicodeScalars.append(scalar)
                 }
-                let below = path.isDotted ? [] : steps.names[(place + 1)...]
-                all.append(steps.with(Array(steps.names[..<place]) + [name.bytes] + below))
+                let below = path.isDotted ? [] : steps.names[(index + 1)...]
+                all.append(steps.with(Array(steps.names[..<index]) + [name.bytes] + below))
             }
         }
         return all
@@ -267,13 +267,13 @@ struct ContainerCompiler {
         var tags: [[UInt8]: [Int]] = [:]
         for name in names { tags[name] = [] }
         var others: [Int] = []
-        for (place, tag) in self.tags.enumerated() {
+        for (index, tag) in self.tags.enumerated() {
             let open = tag.rules.contains { asked[$0] == nil }
             if open {
-                others.append(place)
+                others.append(index)
             }
             for name in names where open || tag.rules.contains(where: { asked[$0]?.contains(name) ?? true }) {
-                tags[name]?.append(place)
+                tags[name]?.append(index)
             }
         }
         return NameIndex(tags, others: others)

@@ -11,14 +11,14 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
     /// An index of the tags for each name that rules ask for, and of those for any other name.
     init(_ tags: [[UInt8]: [Int]], others: [Int]) {
         let names = WantedMembers(tags.keys.map { [$0] })
-        var places = [[Int]](repeating: others, count: names.count)
-        for (name, tags) in tags { places[names.node(at: [name]) ?? 0] = tags }
-        self.tags = .copy(of: places.map { .places($0) })
+        var numbers = [[Int]](repeating: others, count: names.count)
+        for (name, tags) in tags { numbers[names.node(at: [name]) ?? 0] = tags }
+        self.tags = .copy(of: numbers.map { .numbers($0) })
         self.names = names
     }
 
     deinit {
-        for places in tags { places.deallocate() }
+        for numbers in tags { numbers.deallocate() }
         tags.deallocate()
     }
 

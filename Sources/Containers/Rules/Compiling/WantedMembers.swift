@@ -14,7 +14,7 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
     private let text: UnsafeMutableBufferPointer<UInt8>
 
     /// Range of a value in a line, in bytes from its beginning; `start` is negative if the member is missing.
-    struct Place {
+    struct ValueRange {
         var start = -1
         var end = -1
 
@@ -106,18 +106,18 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         child(of: 0, name, 0, name.count, name.count)
     }
 
-    /// Finds the members in an accepted line; of equal names the last counts. `places` must have room for
-    /// `count` places.
-    func find(in base: UnsafePointer<UInt8>, to end: Int, into places: UnsafeMutablePointer<Place>) {
-        places.update(repeating: Place(), count: nodes.count)
+    /// Finds the members in an accepted line; of equal names the last counts. `ranges` must have room for
+    /// `count` ranges.
+    func find(in base: UnsafePointer<UInt8>, to end: Int, into ranges: UnsafeMutablePointer<ValueRange>) {
+        ranges.update(repeating: ValueRange(), count: nodes.count)
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }
-        _ = find(0, base, 0, end, places)
+        _ = find(0, base, 0, end, ranges)
     }
 
     /// Finds the members below a node in an object; returns the offset after it.
     private func find(
         _ node: Int, _ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int,
-        _ places: UnsafeMutablePointer<Place>
+        _ ranges: UnsafeMutablePointer<ValueRange>
     ) -> Int {
         let bytes = UnsafeBufferPointer(start: base, count: end)
         var walk = RawWalk(base, from: start, to: end)
@@ -132,26 +132,26 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
             }
             let value = member.value.lowerBound
             if nodes[found].mask >= 0 {
-                if places[found].start >= 0 {
-                    forget(below: found, places)
+                if ranges[found].start >= 0 {
+                    forget(below: found, ranges)
                 }
                 if value < end, base[value] == UInt8(ascii: "{") {
-                    walk.goOn(at: find(found, base, value, end, places))
+                    walk.goOn(at: find(found, base, value, end, ranges))
                 } else {
                     walk.skipValue()
                 }
             } else {
                 walk.skipValue()
             }
-            places[found] = Place(start: value, end: max(value, walk.offset))
+            ranges[found] = ValueRange(start: value, end: max(value, walk.offset))
         }
         return walk.objectEnd
     }
 
     /// Forgets the members below a node: a later member of the same name counts instead, with everything in
     /// it.
-    private func forget(below node: Int, _ places: UnsafeMutablePointer<Place>) {
-        for lower in node + 1..<nodes[node].end { places[lower] = Place() }
+    private func forget(below node: Int, _ ranges: UnsafeMutablePointer<ValueRange>) {
+        for lower in node + 1..<nodes[node].end { ranges[lower] = ValueRange() }
     }
 
     /// The node of a name with escapes.

@@ -33,8 +33,8 @@ struct Comparand {
             number = nil
             return
         }
-        if case .value(let own) = value, let held = Number(held: own) {
-            number = held
+        if case .value(let own) = value, let inexact = Number(inexact: own) {
+            number = inexact
         } else {
             number = Number(text)
         }

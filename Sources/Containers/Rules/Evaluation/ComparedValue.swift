@@ -43,7 +43,7 @@ struct ComparedValue {
             return UInt64(littleEndian: UnsafeRawBufferPointer(text).loadUnaligned(as: UInt64.self))
         }
         var head: UInt64 = 0
-        for (place, byte) in text.enumerated() { head |= UInt64(byte) << UInt64(place * 8) }
+        for (offset, byte) in text.enumerated() { head |= UInt64(byte) << UInt64(offset * 8) }
         return head
     }
 }

@@ -163,7 +163,7 @@ extension Evaluation {
         case .value(.integer(let number)): spell(.number, "\(number)".bytes)
         case .value(let own):
             spell(.number, own.description.bytes)
-            value.number = Number(held: own)
+            value.number = Number(inexact: own)
             value.isNumberKnown = value.number != nil
         }
         compared[macro] = value

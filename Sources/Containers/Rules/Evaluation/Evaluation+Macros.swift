@@ -153,7 +153,7 @@ extension Evaluation {
     private func member(_ node: Int) -> MacroValue? {
         guard let subject, node >= 0 else { return nil }
         findMembers(of: subject)
-        return places[node].range.map { MacroValue(base, $0) }
+        return ranges[node].range.map { MacroValue(base, $0) }
     }
 
     /// The member of the event at a path; nil if it is missing.
@@ -162,9 +162,9 @@ extension Evaluation {
     /// Finds all wanted members in one walk, when the first is asked for.
     @inline(__always)
     private func findMembers(of subject: Subject) {
-        guard !hasPlaces else { return }
-        container.wanted.find(in: subject.base, to: subject.count, into: places)
-        hasPlaces = true
+        guard !hasRanges else { return }
+        container.wanted.find(in: subject.base, to: subject.count, into: ranges)
+        hasRanges = true
     }
 
     /// The event's id as text; nil if it has no id.

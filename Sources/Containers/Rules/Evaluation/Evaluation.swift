@@ -55,9 +55,9 @@ final class Evaluation {
     /// Texts of compared values that are not in the line.
     @exclusivity(unchecked) var texts = LineBuffer(capacity: 256)
     /// Where the members are that macros read.
-    let places: UnsafeMutablePointer<WantedMembers.Place>
-    /// Whether the places are those of this event.
-    @exclusivity(unchecked) var hasPlaces = false
+    let ranges: UnsafeMutablePointer<WantedMembers.ValueRange>
+    /// Whether `ranges` are those of this event.
+    @exclusivity(unchecked) var hasRanges = false
     /// What is known: a byte for each macro, then for each macro's compared value, for each condition and for
     /// each rule. One array, so that one memset forgets all.
     let states: UnsafeMutableBufferPointer<UInt8>
@@ -84,8 +84,8 @@ final class Evaluation {
         known = Array(repeating: .null, count: macros)
         compared = .allocate(capacity: macros)
         compared.initialize(repeating: ComparedValue(), count: macros)
-        places = .allocate(capacity: container.wanted.count)
-        places.initialize(repeating: WantedMembers.Place(), count: container.wanted.count)
+        ranges = .allocate(capacity: container.wanted.count)
+        ranges.initialize(repeating: WantedMembers.ValueRange(), count: container.wanted.count)
         firstCompared = macros
         firstCondition = firstCompared + macros
         firstRule = firstCondition + container.conditions.count
@@ -97,7 +97,7 @@ final class Evaluation {
 
     deinit {
         compared.deallocate()
-        places.deallocate()
+        ranges.deallocate()
         states.deallocate()
     }
 
@@ -112,7 +112,7 @@ final class Evaluation {
         self.results = results
         drawRandom = random
         base = subject?.base ?? UnsafePointer(states.baseAddress.unsafelyUnwrapped)
-        hasPlaces = false
+        hasRanges = false
         missed = Missed()
         if !neededCalls.isEmpty {
             neededCalls = []

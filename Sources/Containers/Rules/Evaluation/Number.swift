@@ -15,7 +15,7 @@ enum Number {
     case long
     /// A double beyond 2^53, whose shortest text can spell another number than its exact value. It equals
     /// both.
-    case held(Double)
+    case inexact(Double)
 
     /// Longest text that may be a number.
     static let longest = 1024
@@ -40,9 +40,9 @@ enum Number {
     }
 
     /// The number of a stored double beyond 2^53, whose original digits are unknown; nil for other values.
-    init?(held value: JSONValue) {
+    init?(inexact value: JSONValue) {
         guard case .double(let number) = value, number.magnitude > 0x1p53 else { return nil }
-        self = .held(number)
+        self = .inexact(number)
     }
 
     /// A number of at most 15 digits without exponent, as most are; nil for other texts.
@@ -92,7 +92,7 @@ enum Number {
         switch self {
         case .integer(let number): number.magnitude > 1 << 53 ? nil : Double(number)
         case .short(let number): number
-        case .long, .held: nil
+        case .long, .inexact: nil
         }
     }
 
@@ -108,8 +108,8 @@ enum Number {
         }
         // Both texts were read as numbers before.
         guard let left = Decimal(text), let right = Decimal(otherText) else { return 0 }
-        if case .held(let number) = self, right.isExactly(number) { return 0 }
-        if case .held(let number) = other, left.isExactly(number) { return 0 }
+        if case .inexact(let number) = self, right.isExactly(number) { return 0 }
+        if case .inexact(let number) = other, left.isExactly(number) { return 0 }
         return left.order(to: right)
     }
 }

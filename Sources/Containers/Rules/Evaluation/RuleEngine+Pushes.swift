@@ -68,7 +68,7 @@ extension RuleEngine {
         let subject = Evaluation.Subject(base: base, count: object.count, isPush: true)
         var made: [FunctionCall] = []
         var offered: [AppCall] = []
-        for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
+        for (index, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
             evaluation.begin(
                 subject, app: app, layer: layer(of: app, for: evaluation.container), results: results,
                 random: random)
@@ -87,7 +87,7 @@ extension RuleEngine {
                             call: evaluation.call(name, parameters)))
                 default: continue
                 }
-                firings.append(Firing(container: place, tag: tag))
+                firings.append(Firing(container: index, tag: tag))
             }
             guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
         }

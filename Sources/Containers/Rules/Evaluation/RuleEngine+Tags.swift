@@ -44,16 +44,18 @@ extension RuleEngine {
 
     /// Does a tag's action; returns whether it discards the event.
     func act(
-        _ action: CompiledTag.Action, _ evaluation: Evaluation, _ place: Int, _ now: Timestamp, _ limit: Int,
+        _ action: CompiledTag.Action, _ evaluation: Evaluation, _ container: Int, _ now: Timestamp,
+        _ limit: Int,
         _ isChanged: inout Bool
     ) -> Bool {
         switch action {
         case .discard: return true
         case .sample(let rate, let key): return !Sampling.keeps(sampleKey(key, evaluation), rate: rate)
-        case .throttle(let number, let events, let seconds, let key):
+        case .throttle(let throttle, let events, let seconds, let key):
             let hash = Sampling.hash(key.flatMap { evaluation.value(of: $0).text(evaluation.base) } ?? [])
             return !throttles.admit(
-                hash, to: place, of: evaluation.app, at: now, place: number, events: events, seconds: seconds
+                hash, to: container, of: evaluation.app, at: now, throttle: throttle, events: events,
+                seconds: seconds
             ) { note(.crowdedThrottle) }
         case .ship(let names): decisions.ship(to: names)
         case .prioritise(let wanted): decisions.prioritise(wanted)

@@ -213,8 +213,8 @@ public final class RuleEngine {
         // ask for the event again.
         let before = containersInForce.asksLater ? (throttles: throttles, counts: counts) : nil
         let limit = max(largest, line.count)
-        for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
-            let fate = apply(evaluation, place, app, file, now, limit, results)
+        for (index, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
+            let fate = apply(evaluation, index, app, file, now, limit, results)
             if case .kept = fate { continue }
             if case .needs = fate, let before {
                 throttles = before.throttles
@@ -282,7 +282,7 @@ public final class RuleEngine {
 
     /// Applies one container.
     private func apply(
-        _ evaluation: Evaluation, _ place: Int, _ app: String, _ file: String, _ now: Timestamp, _ limit: Int,
+        _ evaluation: Evaluation, _ index: Int, _ app: String, _ file: String, _ now: Timestamp, _ limit: Int,
         _ results: @escaping (FunctionCall) -> JSONValue?
     ) -> Fate {
         let container = evaluation.container
@@ -306,8 +306,8 @@ public final class RuleEngine {
         let before = firings.count
         defer { countFired(container, since: before) }
         for (tag, rule) in fired {
-            firings.append(Firing(container: place, tag: tag))
-            if act(container.tags[tag].action, evaluation, place, now, limit, &isChanged) {
+            firings.append(Firing(container: index, tag: tag))
+            if act(container.tags[tag].action, evaluation, index, now, limit, &isChanged) {
                 return .discarded(reason: container.reasons[rule])
             }
             guard !isChanged || editor.fits() else {

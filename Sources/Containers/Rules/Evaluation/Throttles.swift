@@ -49,22 +49,23 @@ struct Throttles {
     /// Counts an event; returns false if its key has had all events of the period. `crowded` is called if too
     /// many keys leave it no count of its own.
     mutating func admit(
-        _ hash: UInt64, of app: String, at now: Timestamp, place: Int, events: Int, seconds: Int,
+        _ hash: UInt64, of app: String, at now: Timestamp, throttle: Int, events: Int, seconds: Int,
         crowded: () -> Void
     ) -> Bool {
         let period = now.milliseconds / 1000 / Int64(seconds)
-        if tables[place].period != period {
-            tables[place] = Table(period: period)
+        if tables[throttle].period != period {
+            tables[throttle] = Table(period: period)
         }
         var key = Key(holder: Holdings.holder(of: app), hash: hash)
-        if !tables[place].hasRoom(for: key) {
+        if !tables[throttle].hasRoom(for: key) {
             crowded()
             // If there are as many apps as keys, a new app gets no count at all: these apps share one.
-            key = Key(holder: tables[place].holdings.count(of: key.holder) > 0 ? key.holder : "", hash: nil)
+            key = Key(
+                holder: tables[throttle].holdings.count(of: key.holder) > 0 ? key.holder : "", hash: nil)
         }
-        let count = tables[place].counts[key, default: 0]
+        let count = tables[throttle].counts[key, default: 0]
         guard count < events else { return false }
-        tables[place].counts[key] = count + 1
+        tables[throttle].counts[key] = count + 1
         isChanged = true
         return true
     }
@@ -93,18 +94,18 @@ struct Throttles {
         }
         // Counts of an earlier version may not be durable yet.
         isChanged = true
-        for (place, table) in saved.enumerated() {
+        for (throttle, table) in saved.enumerated() {
             guard case .array(let parts) = table, parts.count == 2, let period = parts[0].integer,
                 let counts = parts[1].members
             else { continue }
-            tables[place].period = Int64(period)
+            tables[throttle].period = Int64(period)
             for member in counts.prefix(2 * Throttles.limit) {
                 let words = member.key.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
                 // Counts of an earlier version have no holder.
                 guard words.count == 2, let count = member.value.integer else { continue }
                 let key = Key(holder: String(words[1]), hash: UInt64(words[0], radix: 16))
-                if key.hash == nil || tables[place].hasRoom(for: key) {
-                    tables[place].counts[key] = count
+                if key.hash == nil || tables[throttle].hasRoom(for: key) {
+                    tables[throttle].counts[key] = count
                 }
             }
         }
@@ -135,9 +136,9 @@ struct ContainerThrottles {
 
     /// Saves the throttles in force for other containers of the same ids.
     mutating func save() {
-        for (place, id) in ids.enumerated() {
+        for (container, id) in ids.enumerated() {
             if let id {
-                saved[id] = inForce[place].takeMemory()
+                saved[id] = inForce[container].takeMemory()
             }
         }
     }
@@ -148,9 +149,9 @@ struct ContainerThrottles {
     /// What has changed since the last call, by id.
     mutating func takeChanged() -> [(id: String, bytes: [UInt8])] {
         var changed: [(id: String, bytes: [UInt8])] = []
-        for (place, id) in ids.enumerated() where inForce[place].isChanged {
+        for (container, id) in ids.enumerated() where inForce[container].isChanged {
             if let id {
-                changed.append((id, inForce[place].takeMemory()))
+                changed.append((id, inForce[container].takeMemory()))
             }
         }
         return changed
@@ -159,10 +160,10 @@ struct ContainerThrottles {
     /// Counts an event for a tag of a container; see `Throttles.admit`.
     @inline(__always)
     mutating func admit(
-        _ hash: UInt64, to container: Int, of app: String, at now: Timestamp, place: Int, events: Int,
+        _ hash: UInt64, to container: Int, of app: String, at now: Timestamp, throttle: Int, events: Int,
         seconds: Int, crowded: () -> Void
     ) -> Bool {
         inForce[container].admit(
-            hash, of: app, at: now, place: place, events: events, seconds: seconds, crowded: crowded)
+            hash, of: app, at: now, throttle: throttle, events: events, seconds: seconds, crowded: crowded)
     }
 }

@@ -39,7 +39,7 @@ struct Asking: Sendable {
         guard asked.count < Blame.mostAsked else { return nil }
         let soon = now + .seconds(1 << min(asked.count, 2))
         let numbers = kept.numbers(of: asked)
-        if isForProbesOnly, kept.contains(where: { $0.isUnasked(numbers) }) { return .probe(soon) }
+        if isForProbesOnly, kept.contains(where: { $0.isOfUntriedApp(numbers) }) { return .probe(soon) }
         return !asked.isEmpty && waitingEvents > 0 ? .search(soon) : nil
     }
 }

@@ -50,8 +50,8 @@ enum Cut {
     static func halves(of events: Int, apps: [String], isSampled: Bool = false) -> [Int] {
         let names = Set(apps).sorted()
         let first = Set(names.prefix(names.count / 2))
-        return (0..<events).map { place in
-            (first.isEmpty ? place < (isSampled ? 1 : events / 2) : first.contains(apps[place])) ? 0 : 1
+        return (0..<events).map { index in
+            (first.isEmpty ? index < (isSampled ? 1 : events / 2) : first.contains(apps[index])) ? 0 : 1
         }
     }
 
@@ -99,14 +99,14 @@ enum Cut {
         of events: Int, apps: [String], names: [String], hopeless: Set<String>, size: (String?) -> Int
     ) -> [Int] {
         guard names.count > 1 else { return runs(of: events, size: size(names.first)) }
-        var places: [String: [Int]] = [:]
-        for (place, app) in apps.enumerated() { places[app, default: []].append(place) }
+        var indices: [String: [Int]] = [:]
+        for (index, app) in apps.enumerated() { indices[app, default: []].append(index) }
         var pieces = Array(repeating: 0, count: events)
         var next = 0
         for name in names {
-            let mine = places[name] ?? []
+            let mine = indices[name] ?? []
             let numbers = runs(of: mine.count, size: hopeless.contains(name) ? mine.count : size(name))
-            for (place, number) in zip(mine, numbers) { pieces[place] = next + number }
+            for (index, number) in zip(mine, numbers) { pieces[index] = next + number }
             next += (numbers.last ?? 0) + 1
         }
         return pieces

@@ -18,9 +18,9 @@ struct PartialAnswer: Sendable {
         let named = Dictionary(rejected.map { ($0.index, $0) }) { $1 }
         let again = Set(retry)
         self.rejected = (0..<events).compactMap { named[$0] }
-        fates = (0..<events).map { place in
-            if let event = named[place] { return .deadLetter(event.failure) }
-            return again.contains(place) ? .again(group: 0) : .acknowledged
+        fates = (0..<events).map { index in
+            if let event = named[index] { return .deadLetter(event.failure) }
+            return again.contains(index) ? .again(group: 0) : .acknowledged
         }
     }
 
@@ -71,11 +71,11 @@ extension Settlement {
     /// A settlement that gives each event its fate; neighbours with the same fate become one part.
     init(_ batch: TrackedBatch, _ fates: [Disposition]) {
         var parts: [Part] = []
-        for (place, fate) in fates.enumerated() {
+        for (index, fate) in fates.enumerated() {
             if let last = parts.last, last.disposition == fate {
-                parts[parts.count - 1].events = last.events.lowerBound..<place + 1
+                parts[parts.count - 1].events = last.events.lowerBound..<index + 1
             } else {
-                parts.append(Part(place..<place + 1, fate))
+                parts.append(Part(index..<index + 1, fate))
             }
         }
         self.init(batch: batch.header.id, parts: parts)

@@ -23,8 +23,8 @@ struct SizeCeiling: Sendable, Equatable {
 
     /// The ceiling that an earlier run made durable; nil if it was learned with other settings or the text is
     /// malformed.
-    init?(kept: String, fingerprint: String) {
-        let parts = kept.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+    init?(stored: String, fingerprint: String) {
+        let parts = stored.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[2] == fingerprint, let wireBytes = Int(parts[0]),
             let bytes = Int(parts[1]),
             wireBytes > 0, bytes > 0
@@ -34,7 +34,7 @@ struct SizeCeiling: Sendable, Equatable {
     }
 
     /// The durable form: both sizes, and the fingerprint of the settings.
-    func kept(fingerprint: String) -> String { "\(wireBytes) \(bytes) \(fingerprint)" }
+    func stored(fingerprint: String) -> String { "\(wireBytes) \(bytes) \(fingerprint)" }
 
     /// Lowers the ceiling after a refusal; a refusal above it changes nothing.
     mutating func refuse(wireBytes refused: Int, bytes: Int) {

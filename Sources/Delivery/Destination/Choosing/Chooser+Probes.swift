@@ -12,7 +12,7 @@ extension Chooser {
         guard attempts.begun < options.parallelBatches, attempts.counts.probes == 0 else { return nil }
         if let start = refused() { return start }
         if let doubt = standing.hold?.doubt, let start = untried.next(in: doubt) { return start }
-        if let start = unasked() { return start }
+        if let start = pieceOfUntriedApp() { return start }
         if options.order == .promised, let first = untried.firstInOrder() { return first }
         // A set-aside batch may be accepted by now, and would end a doubt.
         let takesAside = standing.hold?.doubt != nil
@@ -58,11 +58,11 @@ extension Chooser {
     }
 
     /// An attempt with a kept piece of an app that was not tried since the failures began.
-    private func unasked() -> Start? {
+    private func pieceOfUntriedApp() -> Start? {
         let asked = blame.asked
         guard !asked.isEmpty else { return nil }
         let numbers = kept.numbers(of: asked)
-        let piece = kept.first(by: Kept.Card.isRested) { $0.isUnasked(numbers) }
+        let piece = kept.first(by: Kept.Card.isRested) { $0.isOfUntriedApp(numbers) }
         return piece.map { .again($0.id, isProbe: true) }
     }
 

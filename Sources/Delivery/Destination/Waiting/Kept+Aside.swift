@@ -64,15 +64,15 @@ extension Kept {
     /// Retries set-aside batches of an app or of all (nil), because an answer or a person says that the cause
     /// is gone.
     ///
-    /// - Parameter rest: shortest time since a batch's last attempt.
-    mutating func retryAside(of app: String?, after rest: Duration, at now: BootInstant) {
+    /// - Parameter pause: shortest time since a batch's last attempt.
+    mutating func retryAside(of app: String?, after pause: Duration, at now: BootInstant) {
         let number = app.map { self.number(of: $0) ?? -1 }
         updateAll {
             $0.isSetAside && (number == nil || number == $0.app)
         } _: { batch in
-            let rested = batch.attemptedAt.map { $0 + rest } ?? now
+            let rested = batch.attemptedAt.map { $0 + pause } ?? now
             batch.notBefore = min(batch.notBefore, max(rested, now))
-            batch.isTriedAgain = rest > .zero
+            batch.isTriedAgain = pause > .zero
         }
     }
 
@@ -115,7 +115,7 @@ extension Kept.Card {
     /// Whether the batch is a piece that was never sent, and its app is not among those that were tried.
     ///
     /// - Parameter asked: numbers of the apps that were tried.
-    func isUnasked(_ asked: Set<Int>) -> Bool {
+    func isOfUntriedApp(_ asked: Set<Int>) -> Bool {
         attemptedAt == nil && !isSetAside && app.map { !asked.contains($0) } ?? false
     }
 }

@@ -145,7 +145,7 @@ struct Kept: Sendable {
     /// Events set aside, by app; the empty name counts batches of several or unknown apps.
     private(set) var eventsAside: [String: Int] = [:]
     /// Index of each batch in `cards` and `batches`.
-    private var places: [BatchID: Int] = [:]
+    private var indices: [BatchID: Int] = [:]
     /// One card per batch.
     private var cards: [Card] = []
     /// The batches, in the order of `cards`.
@@ -161,39 +161,39 @@ struct Kept: Sendable {
     /// All batches in no particular order. Copying many of them is expensive.
     var all: [TrackedBatch] { batches }
 
-    subscript(id: BatchID) -> TrackedBatch? { places[id].map { batches[$0] } }
+    subscript(id: BatchID) -> TrackedBatch? { indices[id].map { batches[$0] } }
 
     // MARK: Changes
 
     /// Keeps a batch; one with the same id is replaced.
     mutating func keep(_ batch: TrackedBatch) {
         let card = Card(batch, app: batch.app.map { number(adding: $0) })
-        if let place = places[batch.header.id] {
-            count(place, -1)
-            cards[place] = card
-            batches[place] = batch
+        if let index = indices[batch.header.id] {
+            count(index, -1)
+            cards[index] = card
+            batches[index] = batch
         } else {
-            places[batch.header.id] = cards.count
+            indices[batch.header.id] = cards.count
             cards.append(card)
             batches.append(batch)
         }
-        count(places[batch.header.id] ?? 0, 1)
-        assert(places.count == cards.count && cards.count == batches.count, "each id is kept once")
+        count(indices[batch.header.id] ?? 0, 1)
+        assert(indices.count == cards.count && cards.count == batches.count, "each id is kept once")
     }
 
     /// Takes a batch out and returns it; nil if it is unknown.
     @discardableResult
     mutating func remove(_ id: BatchID) -> TrackedBatch? {
-        guard let place = places.removeValue(forKey: id) else { return nil }
-        count(place, -1)
-        let removed = batches[place]
+        guard let index = indices.removeValue(forKey: id) else { return nil }
+        count(index, -1)
+        let removed = batches[index]
         // Moving the last batch into the gap keeps removal independent of their number.
         let card = cards.removeLast()
         let batch = batches.removeLast()
-        if place < cards.count {
-            cards[place] = card
-            batches[place] = batch
-            places[card.id] = place
+        if index < cards.count {
+            cards[index] = card
+            batches[index] = batch
+            indices[card.id] = index
         }
         if cards.isEmpty {
             appNumbers = [:]
@@ -222,8 +222,8 @@ struct Kept: Sendable {
 
     /// Changes one batch, and its card and the totals with it.
     mutating func update(_ id: BatchID, _ change: (inout TrackedBatch) -> Void) {
-        guard let place = places[id] else { return }
-        var batch = batches[place]
+        guard let index = indices[id] else { return }
+        var batch = batches[index]
         change(&batch)
         keep(batch)
     }
@@ -232,8 +232,8 @@ struct Kept: Sendable {
     mutating func updateAll(
         where isMeant: (Card) -> Bool = { _ in true }, _ change: (inout TrackedBatch) -> Void
     ) {
-        for place in cards.indices where isMeant(cards[place]) {
-            var batch = batches[place]
+        for index in cards.indices where isMeant(cards[index]) {
+            var batch = batches[index]
             change(&batch)
             keep(batch)
         }
@@ -292,11 +292,11 @@ struct Kept: Sendable {
     func count(of aside: TrackedBatch.Aside) -> Int { aside == .fails ? counts.failing : counts.refused }
 
     /// Adds the batch at an index to the totals (1) or takes it out (-1).
-    private mutating func count(_ place: Int, _ sign: Int) {
-        counts.add(cards[place], sign)
-        guard cards[place].isSetAside else { return }
-        let app = batches[place].app ?? ""
-        let events = eventsAside[app, default: 0] + sign * cards[place].events
+    private mutating func count(_ index: Int, _ sign: Int) {
+        counts.add(cards[index], sign)
+        guard cards[index].isSetAside else { return }
+        let app = batches[index].app ?? ""
+        let events = eventsAside[app, default: 0] + sign * cards[index].events
         eventsAside[app] = events == 0 ? nil : events
     }
 

@@ -21,7 +21,7 @@ struct BulkBody: ~Copyable {
     /// Adds an event.
     ///
     /// - Parameter index: the index or data stream; nil if the address names it.
-    mutating func add(_ event: borrowing EventScan, at place: Int, index: String?) {
+    mutating func add(_ event: borrowing EventScan, at position: Int, index: String?) {
         out.append(#"{"create":{"# as StaticString)
         if let index {
             out.append(#""_index":"# as StaticString)
@@ -29,7 +29,7 @@ struct BulkBody: ~Copyable {
             out.byte(UInt8(ascii: ","))
         }
         id.cut(to: 0)
-        event.writeStableID(in: batch.id, at: place, to: &id)
+        event.writeStableID(in: batch.id, at: position, to: &id)
         out.append(#""_id":"# as StaticString)
         out.quoted(id.bytes)
         out.append("}}\n" as StaticString)

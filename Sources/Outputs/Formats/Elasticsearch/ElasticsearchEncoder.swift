@@ -33,7 +33,9 @@ package struct ElasticsearchEncoder: BatchEncoder {
         let index = try templates?.fill(for: header) { () throws(OutputError) in try EventView.all(lines) }
         guard !mapsToECS else { return try schemaDocuments(lines, header, index) }
         var body = BulkBody(header, capacity: lines.count + header.events * 128)
-        try EventScan.forEach(lines) { event, place in body.add(event, at: place, index: index?[place][0]) }
+        try EventScan.forEach(lines) { event, position in
+            body.add(event, at: position, index: index?[position][0])
+        }
         return body.array
     }
 
@@ -44,14 +46,14 @@ package struct ElasticsearchEncoder: BatchEncoder {
         let events = try EventView.all(lines)
         var text = JSONText(capacity: lines.count + events.count * 128)
         var times = TimestampWriter()
-        for (place, event) in events.enumerated() {
+        for (position, event) in events.enumerated() {
             text.raw(#"{"create":{"#)
             if let index {
-                text.member("_index", index[place][0])
+                text.member("_index", index[position][0])
             }
-            text.member("_id", event.stableID(in: header.id, at: place))
+            text.member("_id", event.stableID(in: header.id, at: position))
             text.close("}}\n")
-            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+            let known = header.apps.indices.contains(position) ? header.apps[position] : ""
             ECSDocument(event, service: event.owner(known)).write(to: &text, &times)
             text.raw("\n")
         }

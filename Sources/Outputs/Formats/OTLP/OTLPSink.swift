@@ -169,13 +169,13 @@ extension BodyBuffer {
     @inline(__always)
     fileprivate mutating func varint(_ value: UInt64, at offset: Int) {
         var rest = value
-        var place = offset
+        var index = offset
         while rest >= 0x80 {
-            start[place] = UInt8(truncatingIfNeeded: rest) | 0x80
+            start[index] = UInt8(truncatingIfNeeded: rest) | 0x80
             rest &>>= 7
-            place &+= 1
+            index &+= 1
         }
-        start[place] = UInt8(truncatingIfNeeded: rest)
+        start[index] = UInt8(truncatingIfNeeded: rest)
     }
 }
 

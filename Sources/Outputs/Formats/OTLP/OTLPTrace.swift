@@ -39,8 +39,8 @@ struct OTLPTrace {
         var found: [UInt8] = []
         found.reserveCapacity(bytes)
         var isZero = true
-        for place in stride(from: 0, to: text.count, by: 2) {
-            guard let high = digit(text[place]), let low = digit(text[place + 1]) else { return nil }
+        for index in stride(from: 0, to: text.count, by: 2) {
+            guard let high = digit(text[index]), let low = digit(text[index + 1]) else { return nil }
             isZero = isZero && high | low == 0
             found.append(high << 4 | low)
         }

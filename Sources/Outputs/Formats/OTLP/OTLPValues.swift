@@ -57,13 +57,13 @@ enum OTLPValues {
     static func write<Sink: OTLPSink & ~Copyable>(
         _ field: UInt8, _ collected: [Collected], _ depth: Int = depth, to sink: inout Sink
     ) {
-        var places: [[UInt8]: Int] = [:]
+        var indices: [[UInt8]: Int] = [:]
         var unique: [Collected] = []
         for attribute in collected {
-            if let place = places[attribute.key] {
-                unique[place] = attribute
+            if let index = indices[attribute.key] {
+                unique[index] = attribute
             } else {
-                places[attribute.key] = unique.count
+                indices[attribute.key] = unique.count
                 unique.append(attribute)
             }
         }
@@ -217,7 +217,7 @@ enum OTLPValues {
                 guard !member.isEscaped, count < mostCompared else { return false }
                 let key = NameTable.Key(json.start + member.name.lowerBound, member.name.count)
                 let hash = UInt32(truncatingIfNeeded: key.hash(factor) &>> 32)
-                for place in 0..<count where hashes[place] == hash { return false }
+                for index in 0..<count where hashes[index] == hash { return false }
                 hashes[count] = hash
                 count += 1
             }

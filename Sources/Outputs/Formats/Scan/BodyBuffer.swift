@@ -108,17 +108,17 @@ struct BodyBuffer: ~Copyable {
             byte(UInt8(ascii: "-"))
         }
         // From the end, two digits at a time.
-        var place = start + count + digits
+        var index = start + count + digits
         while rest >= 100 {
-            place -= 2
-            memcpy(place, BodyBuffer.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest % 100), 2)
+            index -= 2
+            memcpy(index, BodyBuffer.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest % 100), 2)
             rest /= 100
         }
         if rest >= 10 {
-            memcpy(place - 2, BodyBuffer.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest), 2)
+            memcpy(index - 2, BodyBuffer.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest), 2)
         } else {
             // bounded: less than ten.
-            place[-1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest)
+            index[-1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest)
         }
         count += digits
     }

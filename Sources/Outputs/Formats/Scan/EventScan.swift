@@ -127,9 +127,9 @@ struct EventScan: ~Copyable {
         guard let text = value.text else { return false }
         guard !text.isEscaped else { return UUIDv7(text.string) != nil }
         guard text.count == 36 else { return false }
-        for place in 0..<36 {
-            let byte = text.start[place]
-            let isDash = place == 8 || place == 13 || place == 18 || place == 23
+        for index in 0..<36 {
+            let byte = text.start[index]
+            let isDash = index == 8 || index == 13 || index == 18 || index == 23
             guard isDash ? byte == UInt8(ascii: "-") : byte.isHexadecimalDigit else { return false }
         }
         return true
@@ -167,7 +167,7 @@ struct EventScan: ~Copyable {
     /// another app could choose (`EventView.stableID`).
     func writeStableID(in batch: BatchID, at index: Int, to target: inout BodyBuffer) {
         let start = target.count
-        guard let place = idIndex, let id = EventScan.identifier(members[place].value) else {
+        guard let index = idIndex, let id = EventScan.identifier(members[index].value) else {
             target.reserve(40)
             batch.write(to: UnsafeMutableRawBufferPointer(start: target.cursor, count: 36))
             target.wrote(36)

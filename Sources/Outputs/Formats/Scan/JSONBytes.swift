@@ -118,14 +118,14 @@ struct JSONBytes {
         guard isNumber else { return nil }
         let isNegative = first == UInt8(ascii: "-")
         var value: Int64 = 0
-        var place = isNegative ? 1 : 0
-        guard count > place, count <= 18 else { return Int64(String(decoding: buffer, as: UTF8.self)) }
-        while place < count {
-            let digit = start[place] &- UInt8(ascii: "0")
+        var index = isNegative ? 1 : 0
+        guard count > index, count <= 18 else { return Int64(String(decoding: buffer, as: UTF8.self)) }
+        while index < count {
+            let digit = start[index] &- UInt8(ascii: "0")
             guard digit < 10 else { return nil }
             // bounded: at most 18 digits.
             value = value &* 10 &+ Int64(digit)
-            place += 1
+            index += 1
         }
         return isNegative ? -value : value
     }

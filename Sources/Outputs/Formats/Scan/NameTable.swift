@@ -23,10 +23,10 @@ final class NameTable: Sendable {
                 last = UInt64(p.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
             } else {
                 var word: UInt64 = 0
-                var place = 0
-                while place < count {
-                    word = word &<< 8 | UInt64(start[place])
-                    place &+= 1
+                var index = 0
+                while index < count {
+                    word = word &<< 8 | UInt64(start[index])
+                    index &+= 1
                 }
                 first = word
                 last = 0

@@ -74,7 +74,7 @@ struct SeverityReader: ~Copyable {
         }
         let isGELF = reading == .level && text.count == 1 && SeverityReader.isGELF(event)
         var bytes: UInt64 = 0
-        for place in 0..<text.count { bytes = bytes &<< 8 | UInt64(text.start[place]) }
+        for index in 0..<text.count { bytes = bytes &<< 8 | UInt64(text.start[index]) }
         let word = Word(bytes: bytes, count: text.count, path: path, isGELF: isGELF)
         let hash = (bytes &+ UInt64(path.rawValue)) &* 0x9E37_79B9_7F4A_7C15
         let slot = Int(truncatingIfNeeded: hash &>> 58)

@@ -86,7 +86,7 @@ final class AppendReader {
     }
 
     /// Called when the sink wants the rest of a file that it has parked.
-    private func resumption(of file: AppendFile) -> () -> Void {
+    private func continuation(of file: AppendFile) -> () -> Void {
         { [lives, schedule] in
             lives.lineUp(file)
             schedule.wake()
@@ -194,7 +194,7 @@ final class AppendReader {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
             let taken = outlet.hand(
-                lines, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
+                lines, from: source(of: file), at: file.taken.offset, resume: continuation(of: file))
             try advance(file, by: taken, in: buffer, at: start, descriptor)
             return taken == length
         case .lastLine(let length):
@@ -202,7 +202,7 @@ final class AppendReader {
             buffer[start + length] = 0x0A
             let line = UnsafeRawBufferPointer(rebasing: buffer[start...(start + length)])
             let taken = outlet.hand(
-                line, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
+                line, from: source(of: file), at: file.taken.offset, resume: continuation(of: file))
             guard taken > length else { return false }
             try advance(file, by: length, in: buffer, at: start, descriptor)
         case .tooLong(let length):
@@ -291,7 +291,7 @@ final class AppendReader {
         case .lastLine(let length):
             let taken = outlet.hand(
                 block.sealed(length), from: source(of: file), at: file.taken.offset,
-                resume: resumption(of: file))
+                resume: continuation(of: file))
             guard taken > length else { return false }
             try advance(file, by: block.use(length), in: buffer, at: start, descriptor)
         case .tooLong(let length):
@@ -328,7 +328,7 @@ final class AppendReader {
             let line = isOneByOne ? (LineCutter.firstLineFeed(in: rest) ?? rest.count - 1) + 1 : rest.count
             let count = outlet.hand(
                 UnsafeRawBufferPointer(rebasing: rest[..<line]), from: source,
-                at: file.taken.offset + Int64(taken.bytes), resume: resumption(of: file))
+                at: file.taken.offset + Int64(taken.bytes), resume: continuation(of: file))
             taken.text += count
             taken.bytes += block.use(count)
             guard count == line else { return taken }

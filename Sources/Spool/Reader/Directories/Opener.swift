@@ -198,7 +198,7 @@ final class Opener {
     func close(idle files: [AppendFile]) {
         for file in files {
             file.descriptor = nil
-            file.rest()
+            file.releaseActivity()
             // A file that was always empty need not be known: inotify reports when it is written to.
             if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated {
                 lives.streams.remove(file)

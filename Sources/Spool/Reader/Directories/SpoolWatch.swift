@@ -42,7 +42,7 @@ final class SpoolWatch {
         case heard
         /// Changes do not wake the reader until this time: lines that come one by one wait for the next
         /// commit anyway, and one read for all of them saves wake-ups.
-        case resting(until: BootInstant)
+        case paused(until: BootInstant)
     }
 
     init(_ context: SpoolContext, _ schedule: Schedule, _ reports: Reports) {
@@ -309,12 +309,12 @@ final class SpoolWatch {
     }
 
     /// Asks the kernel for changes. False if they are left to gather.
-    func hear() -> Bool {
+    func readKernelEvents() -> Bool {
         guard let member else { return false }
         switch attention {
         case .listening: member.gather()
         case .heard: attention = .listening
-        case .resting(let end):
+        case .paused(let end):
             guard schedule.now >= end else { return false }
             member.gather()
         }
@@ -323,20 +323,20 @@ final class SpoolWatch {
 
     /// Lets changes gather until `end`: lines that are written meanwhile would wait for the next commit
     /// anyway.
-    func rest(until end: BootInstant) {
+    func pause(until end: BootInstant) {
         // Each time: the wake-up may have been planned for an earlier end, and have come. Without another one
         // the reader would sleep, with lines that wait for their commit.
         schedule.plan(at: end, .wake)
-        if case .resting(let known) = attention, known == end { return }
+        if case .paused(let known) = attention, known == end { return }
         guard let member = member else { return }
         // If this fails, changes still wake the loop, which only costs time.
-        if case .resting = attention {} else if (try? member.rest()) == nil { return }
-        attention = .resting(until: end)
+        if case .paused = attention {} else if (try? member.pause()) == nil { return }
+        attention = .paused(until: end)
     }
 
     /// Whether a pause has ended by time: changes were left to gather until now.
-    var isRested: Bool {
-        if case .resting(let end) = attention {
+    var isPauseOver: Bool {
+        if case .paused(let end) = attention {
             schedule.now >= end
         } else {
             false
@@ -344,18 +344,20 @@ final class SpoolWatch {
     }
 
     /// Ends a pause whose time is over.
-    func endRestIfOver() {
-        if isRested {
-            endRest()
-        } else if case .resting(let end) = attention {
+    func endPauseIfOver() {
+        if isPauseOver {
+            endPause()
+        } else if case .paused(let end) = attention {
             schedule.plan(at: end, .wake)
         }
     }
 
     /// Ends a pause: changes wake the loop again. If that fails, another pause of `linger` follows.
-    private func endRest() {
+    private func endPause() {
         guard let member = member else { return }
-        guard (try? member.listen()) != nil else { return rest(until: schedule.now + context.options.linger) }
+        guard (try? member.listen()) != nil else {
+            return pause(until: schedule.now + context.options.linger)
+        }
         attention = .listening
         // Another reader of the same instance may have put changes into the inbox, which the kernel does not
         // report again.

@@ -175,7 +175,7 @@ final class DropFiles {
     }
 
     /// Called when the sink wants the rest of a file that it has parked.
-    private func resumption(of drop: DropReading) -> () -> Void {
+    private func continuation(of drop: DropReading) -> () -> Void {
         { [drops, schedule] in
             drops.resume(drop.id)
             schedule.wake()
@@ -392,7 +392,7 @@ final class DropFiles {
             case .hand:
                 let source = drop.source
                 guard drop.content.hand({ outlet.offer($0, from: source, at: $1) }) else {
-                    outlet.awaitSink(resumption(of: drop))
+                    outlet.awaitSink(continuation(of: drop))
                     return true
                 }
                 if outlet.handover.isDue { return true }
