@@ -75,6 +75,9 @@ struct DataLayerTests {
         #expect(try consent(after: ads, #""consent.ads":false"#, ads) == [nil, true])
         #expect(try consent(after: #""consent.ads":false"#, #""consent.ads":true"#) == [nil, true])
         #expect(try consent(after: #""consent":false"#, #""consent.ads":true"#, ads) == [false, true])
+        #expect(
+            try consent(after: #""consent":["","ads"],"consent.x":true"#, #""consent":{"x":true}"#)
+                == [false, true])
         // The name of the layer's own answer is no purpose.
         #expect(try consent(after: #""consent":{"":true}"#, #""consent.":true"#) == [nil, nil])
         #expect(try consent(after: #""consent":["","ads"]"#, #""consent":{"x":true}"#) == [false, true])
@@ -86,8 +89,92 @@ struct DataLayerTests {
         #expect(
             try consent(after: #""consent":{"ads":true},"consent.analytics":true"#, #""consent":[]"#)
                 == [false, false])
+    }
+
+    @Test("null says nothing: what was pushed before stays, for all purposes and for one")
+    func nullConsent() throws {
+        let ads = #""consent":{"ads":false}"#
         #expect(
-            try consent(after: #""consent":false"#, #""consent.ads":true"#, #""consent":null"#) == [nil, nil])
+            try consent(after: #""consent":false"#, #""consent.ads":true"#, #""consent":null"#)
+                == [false, true])
+        for null in [#""consent":{"ads":null}"#, #""consent.ads":null"#, #""consent":null,"consent.ads":null"#] {
+            #expect(try consent(after: #""consent":true"#, ads, null) == [true, false])
+            #expect(try consent(after: null) == [nil, nil])
+        }
+        #expect(try consent(after: ads, #""consent":{"ads":null,"analytics":true}"#) == [true, false])
+        #expect(try consent(after: #""consent":null,"consent":true"#) == [true, true])
+    }
+
+    @Test("a name with a dot is a purpose of the member `consent`, where macros read it")
+    func dottedConsent() throws {
+        let trial = try trial("consent", "consent.ads")
+        _ = trial.push(#"{"type":"data_layer","consent.ads":false,"consent.video":true}"#)
+        #expect(shown(trial.apply(#"{"name":"n"}"#)) == [["ads": false, "video": true], false])
+        _ = trial.push(#"{"type":"data_layer","consent":{"ads":true}}"#)
+        #expect(shown(trial.apply(#"{"name":"n"}"#)) == [["ads": true, "video": true], true])
+    }
+
+    @Test("layers that an older version stored: of members that differ the refusal counts")
+    func oldConsent() throws {
+        func restored(_ row: String, _ pushes: String...) throws -> [Bool?] {
+            let trial = try trial("plan")
+            trial.engine.restore(["layer/shop": Array(row.utf8)])
+            for members in pushes { _ = trial.push(#"{"type":"data_layer",\#(members)}"#) }
+            return said(trial)
+        }
+        #expect(try restored(#"{"consent":{"analytics":false},"consent.ads":true}"#) == [false, true])
+        #expect(try restored(#"{"consent":true,"consent.ads":false}"#) == [true, false])
+        #expect(try restored(#"{"consent":{"ads":null},"consent.ads":null}"#) == [nil, nil])
+        // What an app pushed under the name of the layer's own answer grants nothing.
+        #expect(try restored(#"{"consent":{"":true,"ads":true}}"#) == [nil, true])
+        #expect(try restored(#"{"consent":{"":true}}"#, #""consent":{"ads":true}"#) == [nil, true])
+        #expect(try restored(#"{"consent":{"":true},"consent.ads":true}"#) == [nil, true])
+        #expect(try restored(#"{"consent":{"":false,"ads":true}}"#) == [false, true])
+    }
+
+    @Test(
+        "what a tag hides of consent leaves no grant, and of a refusal a refusal of everything",
+        arguments: [
+            #""properties""#, #""properties.consent""#, #""consent""#, #""consent.*""#,
+            #""properties.consent.ads""#, #"["consent.ads"]"#,
+        ])
+    func hiddenConsent(_ path: String) throws {
+        func trial() throws -> Trial {
+            try Trial(
+                """
+                "rules": {"all": {"conditions": []}},
+                "tags": [{"name": "t", "type": "redact", "paths": [\(path)], "rules": ["all"]}]
+                """)
+        }
+        let refusals = [
+            #""consent":{"ads":false,"analytics":true}"#, #""consent.ads":false,"consent.analytics":true"#,
+            #""consent":{"ads":true,"analytics":false}"#, #""consent":false"#,
+        ]
+        for refusal in refusals {
+            let pushed = try trial()
+            _ = pushed.push(#"{"type":"data_layer",\#(refusal)}"#)
+            #expect(said(pushed) == [false, false], "\(refusal)")
+            // Also if the document comes into force later; the second time there is nothing to store.
+            let later = try trial()
+            let containers = later.engine.containers
+            later.engine.use([])
+            _ = later.push(#"{"type":"data_layer",\#(refusal)}"#)
+            later.engine.use(containers)
+            #expect(said(later) == [false, false], "\(refusal)")
+            #expect(later.engine.takeMemory()["layer/shop"] == Array(#"{"consent":false}"#.utf8))
+            later.engine.use(containers)
+            #expect(later.engine.takeMemory().isEmpty)
+        }
+        for grant in [#""consent":{"ads":true,"video":true}"#, #""consent.ads":true"#] {
+            let pushed = try trial()
+            _ = pushed.push(#"{"type":"data_layer",\#(grant)}"#)
+            #expect(said(pushed) == [nil, nil], "\(grant)")
+        }
+        // What does not fit is refused, whatever is hidden.
+        let full = try trial()
+        let large = String(repeating: "x", count: 16 << 10)
+        _ = full.push("{\"type\":\"data_layer\",\"consent\":{\"\(large)\":true}}")
+        #expect(said(full) == [false, false])
     }
 
     @Test("if members of a push differ the refusal counts, and a push that cannot be read refuses")
@@ -104,6 +191,9 @@ struct DataLayerTests {
         #expect(try consent(after: #""consent":true"#, #""consent":false,"n":1e999"#) == [false, false])
         // A line that says nothing about it refuses nothing.
         #expect(try consent(after: #""consent":true"#, #""plan":"x","n":1e999"#) == [true, true])
+        #expect(try consent(after: #""consent":true"#, #""plan":"caf\u00e9","n":1e999"#) == [true, true])
+        #expect(
+            try consent(after: #""consent":true"#, #""\u0063onsent":true,"n":1e999"#) == [false, false])
     }
 
     @Test("consent for which a layer has no room refuses every purpose; members beside it are left out")
@@ -163,6 +253,21 @@ struct DataLayerTests {
         for number in [0, 2, 600] {
             #expect(said(later, of: app(number)) == said(trial, of: app(number)))
         }
+    }
+
+    @Test("a layer that refuses because a push had no room has changed last")
+    func refusedLast() throws {
+        let trial = try trial("plan")
+        func app(_ number: Int) -> String { "uid-\(131_072 + number)" }
+        for number in 0..<512 {
+            _ = trial.push(#"{"type":"data_layer","consent":{"ads":false},"plan":"x"}"#, app: app(number))
+        }
+        let large = String(repeating: "x", count: 16 << 10)
+        _ = trial.push("{\"type\":\"data_layer\",\"consent\":{\"\(large)\":false}}", app: app(5))
+        _ = trial.push(#"{"type":"data_layer","plan":"x"}"#, app: "a")
+        // The one that changed longest ago is given up, and its consent kept.
+        #expect(trial.engine.takeMemory()["layer/\(app(0))"] == Array(#"{"consent":{"ads":false}}"#.utf8))
+        #expect(said(trial, of: app(5)) == [false, false])
     }
 
     @Test("a push of a disabled app changes its consent and nothing else")

@@ -220,8 +220,10 @@ struct ConsentIntakeTests {
         // Without room for what was pushed last, what was said before does not count.
         let large = String(repeating: "x", count: 16 << 10)
         #expect(try await stored(push(#""consent":{"\#(large)":true}"#), #"{"name":"j"}"#) == (0, 1))
-        // Null says nothing, so the settings decide.
+        // Null says nothing, so what was said before decides.
         #expect(try await stored(push(#""consent":true"#), #"{"name":"k"}"#) == (1, 0))
-        #expect(try await stored(push(#""consent":null"#), #"{"name":"l"}"#) == (0, 1))
+        #expect(try await stored(push(#""consent":null"#), #"{"name":"l"}"#) == (1, 0))
+        #expect(try await stored(push(#""consent.analytics":false"#), #"{"name":"m"}"#) == (0, 1))
+        #expect(try await stored(push(#""consent":{"analytics":null}"#), #"{"name":"n"}"#) == (0, 1))
     }
 }

@@ -22,6 +22,7 @@ struct ConsentTests {
             (#"{"consent":[]}"#, false, false),
             (#"{"consent.analytics":false}"#, false, nil),
             (#"{"c\u006fnsent":{"analytics":false}}"#, false, nil),
+            (#"{"c\u006Fn\u0073ent":{"analytics":false}}"#, false, nil),
             (#"{"consent":{"an\u0061lytics":false}}"#, false, nil),
             // What nobody can read refuses.
             (#"{"consent":"yes"}"#, false, false),
@@ -41,6 +42,8 @@ struct ConsentTests {
                 "{\"consent\":[],\"a\":" + String(repeating: "[", count: 63) + "1"
                     + String(repeating: "]", count: 63) + "}", false, false
             ),
+            // But not if nothing in it can be a letter of the member's name.
+            (#"{"name":"caf\u00e9","n":1e400}"#, nil, nil),
             // A member below another one is no statement, nor is a text.
             (#"{"properties":{"consent":false}}"#, nil, nil),
             (#"{"message":"\"consent\":false"}"#, nil, nil),
