@@ -50,7 +50,7 @@ extension AgentContainer {
 
     /// Sets the function that is called on a thread of the library at each change: with nil if the agent now
     /// gives calls, otherwise with the reason. After a failure the library reconnects in a tenth of a second,
-    /// then after twice as long each time, 30 seconds at most.
+    /// then after twice as long each time, 30 seconds at most, until a connection has lasted a second.
     public func observeListening(_ observer: (@Sendable (AnalyticsError?) -> Void)?) {
         functions.setObserver(observer)
     }
@@ -77,7 +77,7 @@ struct ReconnectWait {
         return next
     }
 
-    /// The agent has answered: the next wait is short.
+    /// A connection has lasted a second: the next wait is short.
     mutating func reset() { self = ReconnectWait() }
 }
 
@@ -179,19 +179,24 @@ final class ContainerFunctions: @unchecked Sendable {
                 "{\"app\":\(EventLine.quoted(app)),\"container\":\(EventLine.quoted(container)),"
                 + "\"functions\":[\(list)]}"
             var reason = AnalyticsError(.agentUnavailable, "the agent has ended the connection")
+            var confirmedAt: Int64?
             do throws(AgentSocket.Failure) {
                 try socket.stream(
                     "POST", "/v1/function-calls", body: body, largestLine: largestCall, wake: wake,
                     whileTrue: { functions()?.isCurrent(change) == true }
                 ) {
                     if functions()?.take($0, change) == true {
-                        pause.reset()
+                        confirmedAt = steadyNanoseconds()
                     }
                 }
             } catch {
                 reason = AnalyticsError(listening: error)
             }
-            guard functions()?.disconnected(change, reason) == true else { continue }
+            // Not at the confirmation: what fails right after it would be tried ten times a second.
+            if let confirmedAt, steadyNanoseconds() - confirmedAt >= 1_000_000_000 {
+                pause.reset()
+            }
+            guard functions()?.note(nil, reason, change) == true else { continue }
             wake.wait(milliseconds: pause.take())
         }
     }
@@ -211,16 +216,17 @@ final class ContainerFunctions: @unchecked Sendable {
     /// Whether the names are those of a connection.
     private func isCurrent(_ change: Int) -> Bool { monitor.sync { changes == change } }
 
-    /// Notes the end of a connection; returns whether the agent ended it, so that the next must wait.
-    private func disconnected(_ change: Int, _ why: AnalyticsError) -> Bool {
-        let mustWait = monitor.sync {
-            confirmed = nil
+    /// Notes the change that the agent has confirmed, or nil at the end of a connection, with the reason.
+    /// Returns whether the names are still those.
+    private func note(_ confirmed: Int?, _ why: AnalyticsError?, _ change: Int) -> Bool {
+        let isCurrent = monitor.sync {
+            self.confirmed = confirmed
             return changes == change
         }
-        if mustWait {
+        if isCurrent {
             tell(why)
         }
-        return mustWait
+        return isCurrent
     }
 
     /// Sets `reason`, which is nil while calls arrive, and calls the observer if it has changed.
@@ -238,13 +244,7 @@ final class ContainerFunctions: @unchecked Sendable {
     private func take(_ line: String, _ change: Int) -> Bool {
         guard case .object(let members)? = JSONText.read(line) else { return false }
         if members["listening"] == .bool(true) {
-            let isCurrent = monitor.sync {
-                confirmed = change
-                return changes == change
-            }
-            if isCurrent {
-                tell(nil)
-            }
+            _ = note(change, nil, change)
             return true
         }
         guard case .string(let name)? = members["function"] else { return false }
