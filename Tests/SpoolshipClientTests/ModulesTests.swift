@@ -11,14 +11,13 @@ struct ModuleLanguage: Sendable, CustomTestStringConvertible {
     private static let examples = files.deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("examples").path
 
-    static let all = [
-        ModuleLanguage(
-            testDescription: "Python",
-            command: ["python3", "\(files.path)/Fixtures/steps.py", "\(examples)/python/spoolship.py"]),
-        ModuleLanguage(
-            testDescription: "Node.js",
-            command: ["node", "\(files.path)/Fixtures/steps.mjs", "\(examples)/node/spoolship.mjs"]),
-    ]
+    static let python = ModuleLanguage(
+        testDescription: "Python",
+        command: ["python3", "\(files.path)/Fixtures/steps.py", "\(examples)/python/spoolship.py"])
+    static let node = ModuleLanguage(
+        testDescription: "Node.js",
+        command: ["node", "\(files.path)/Fixtures/steps.mjs", "\(examples)/node/spoolship.mjs"])
+    static let all = [python, node]
 
     /// Whether the machine has both.
     static let areThere = ["python3", "node"].allSatisfy { command in
@@ -176,5 +175,36 @@ struct ModulesTests {
         #expect(
             try run(language, "values", file)
                 == ["hello:0:0:false", "12:12:12:false", "7:7:7:false", "2.5:0:2.5:false", "true:0:0:true"])
+    }
+
+    @Test(
+        "an answer that is cut, no object or too long means that there is no agent",
+        arguments: ModuleLanguage.all)
+    func answers(_ language: ModuleLanguage) throws {
+        let directory = try TemporaryDirectory()
+        let unavailable = Array(repeating: "unavailable", count: 4)
+        #expect(
+            try run(language, "answers", directory.path) == unavailable + ["longer", "error queue longer"])
+    }
+
+    @Test("a head or a line without an end ends the connection", arguments: ModuleLanguage.all)
+    func bounds(_ language: ModuleLanguage) throws {
+        let directory = try TemporaryDirectory()
+        let lines = try run(language, "bounds", directory.path)
+        #expect(lines.count >= 2 && lines.allSatisfy { $0 == "longer" }, "\(lines)")
+    }
+
+    @Test("Python: calls come although the hook for failures fails, and after a thread could not be started")
+    func threads() throws {
+        let directory = try TemporaryDirectory()
+        #expect(try run(.python, "hook", directory.path) == ["f 1"])
+        let other = try TemporaryDirectory()
+        #expect(try run(.python, "start", other.path) == ["refused of the test", "f 1"])
+    }
+
+    @Test("Node.js: the functions that one turn registers need one connection, and none after close")
+    func turn() throws {
+        let directory = try TemporaryDirectory()
+        #expect(try run(.node, "turn", directory.path) == ["true", "false", "40,41,last"])
     }
 }

@@ -358,7 +358,7 @@ export class AgentUnavailable extends Error {}
 export class Container {
   #socket; #timeout; #macros = new Map(); #tags = new Map();
   #connection = null; #open = new Set(); #timer = null; #since = null; #pause = 100;
-  #problem = null; #told; #observer = null; #unhandled = 0;
+  #problem = null; #told; #observer = null; #unhandled = 0; #isPlanned = false;
 
   constructor(id, { app = null, controlSocket = "/run/spoolship/control.sock", timeout = 10_000 } = {}) {
     this.id = id;
@@ -390,12 +390,13 @@ export class Container {
       let answer;
       try {
         answer = await ask(this.#socket, "POST", "/v1/values", JSON.stringify(question), this.#timeout);
+        if (answer.status === 200) answer.found = object(answer.body);
       } catch (error) {
         throw new AgentUnavailable(`${this.#socket}: ${error.message}`);
       }
       if (answer.status !== 200) throw refusal(answer);
-      const { calls = [], value } = JSON.parse(answer.body);
-      if (!calls.length) return value ?? standard;
+      const { calls, value } = answer.found;
+      if (!calls?.length) return value ?? standard;
       for (const call of calls) {
         const handler = macros.get(call.function);
         if (!handler || Object.hasOwn(answers, call.id) || Object.keys(answers).length >= 32) {
@@ -428,7 +429,13 @@ export class Container {
     const isNew = this.#tags.has(name) !== Boolean(handler);
     if (handler) this.#tags.set(name, handler);
     else this.#tags.delete(name);
-    if (isNew) this.#begin();
+    if (!isNew || this.#isPlanned) return;
+    // One connection for all functions of a turn: the agent has room for 16 on the machine. After `close` there are none, and none begins.
+    this.#isPlanned = true;
+    queueMicrotask(() => {
+      this.#isPlanned = false;
+      this.#begin();
+    });
   }
 
   /**
@@ -438,7 +445,7 @@ export class Container {
   observeListening(observer) { this.#observer = observer; }
 
   /** Whether the agent gives this process calls of tags now. */
-  get isListening() { return this.#since !== null; }
+  get isListening() { return this.#since !== null && !this.#isPlanned; }
 
   /** Why it gives none, as far as it was tried: an Error; null while it gives calls. */
   get listeningProblem() { return this.#problem; }
@@ -482,6 +489,7 @@ export class Container {
     connection.on("error", (error) => { problem = new AgentUnavailable(`${this.#socket}: ${error.message}`); });
     connection.on("data", (piece) => {
       waiting += piece;
+      if (waiting.length > 1 << 19) return connection.destroy(new Error("the answer is longer than a call can be"));
       if (head === null) {
         const end = waiting.indexOf("\r\n\r\n");
         if (end < 0) return;
@@ -569,6 +577,13 @@ function retire(connection) {
   connection.on("close", () => clearInterval(timer));
 }
 
+/** The object that a body is. */
+function object(body) {
+  const found = JSON.parse(body);
+  if (found === null || typeof found !== "object" || Array.isArray(found)) throw new Error("the answer is no object");
+  return found;
+}
+
 function refusal({ status, body }) {
   let message = `the agent answered with ${status}`;
   try {
@@ -627,7 +642,11 @@ function ask(path, method, target, body, timeout) {
     const timer = setTimeout(() => connection.destroy(new Error("the agent took too long to answer")), Math.max(1, timeout));
     connection.on("connect", () => connection.write(
       `${method} ${target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`));
-    connection.on("data", (piece) => pieces.push(piece));
+    connection.on("data", (piece) => {
+      pieces.push(piece);
+      // Another program's socket must not fill the memory.
+      if (connection.bytesRead > 8 << 20) connection.destroy(new Error("the answer is longer than 8 MiB"));
+    });
     connection.on("error", reject);
     connection.on("close", () => {
       clearTimeout(timer);

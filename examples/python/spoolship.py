@@ -8,7 +8,7 @@
 It promises that an event is in the spool, whole, once, when `flush` or `close` has returned; `track` writes at once, and
 `durable=True` syncs each write. Thread-safe. A process that forks makes a client of its own afterwards. What is not accepted raises `Refused`.
 """
-import datetime, json, math, os, re, secrets, select, socket, stat, sys, threading, time, uuid
+import contextlib, datetime, json, math, os, re, secrets, select, socket, stat, sys, threading, time, uuid
 
 _COUNTRIES = frozenset("""
 AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
@@ -444,11 +444,13 @@ class Container:
             if handler is None:
                 del self._tags[name]
             if self._thread is None and self._tags:
-                self._wake = socket.socketpair()
-                for end in self._wake:
-                    end.setblocking(False)
-                self._thread = threading.Thread(target=self._listen, name="spoolship", daemon=True)
-                self._thread.start()
+                if self._wake is None:
+                    self._wake = socket.socketpair()
+                    for end in self._wake:
+                        end.setblocking(False)
+                thread = threading.Thread(target=self._listen, name="spoolship", daemon=True)
+                thread.start()  # It may raise: only a thread that runs is noted, so that the next call tries again.
+                self._thread = thread
             elif is_change:
                 self._signal()
 
@@ -540,6 +542,8 @@ class Container:
                 if not piece:
                     return
                 waiting += piece
+                if len(waiting) > 1 << 19:
+                    raise AgentUnavailable(f"{self._socket}: the answer is longer than a call can be")
                 if not has_head:
                     head, mark, rest = waiting.partition(b"\r\n\r\n")
                     if not mark:
@@ -552,6 +556,8 @@ class Container:
                         while piece:
                             piece = connection.recv(65536)
                             rest += piece
+                            if len(rest) > 1 << 19:
+                                raise AgentUnavailable(f"{self._socket}: the answer is longer than a refusal can be")
                         raise _refusal(status, json.loads(rest or b"{}"))
                     waiting, has_head = rest, True
                 *lines, waiting = waiting.split(b"\n")
@@ -600,7 +606,9 @@ def _call(function, *words):
     try:
         function(*words)
     except BaseException:
-        threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
+        # The program's own hook may fail too, and nobody is left to tell.
+        with contextlib.suppress(Exception):
+            threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
 
 def _ready(sockets, seconds=None):
@@ -664,10 +672,13 @@ def _ask(path, method, target, body, deadline):
             if not piece:
                 break
             answer += piece
+            if len(answer) > 8 << 20:
+                raise ValueError("the answer is longer than 8 MiB")  # Another program's socket must not fill the memory.
     head, separator, content = answer.partition(b"\r\n\r\n")
-    if not separator or not head.startswith(b"HTTP/"):
+    found = re.match(rb"HTTP/\S+ (\d+)", head)
+    if not separator or not found:
         raise ValueError("the answer is not HTTP")
-    return int(head.split(None, 2)[1]), content.decode("utf-8")
+    return int(found[1]), content.decode("utf-8")
 
 
 def _report(status, body):

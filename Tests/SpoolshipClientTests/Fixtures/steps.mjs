@@ -1,6 +1,7 @@
 // What the tests have the Node.js module do: steps.mjs MODULE STEP ARGUMENTS...
 import assert from "node:assert";
 import { readdirSync } from "node:fs";
+import { createServer } from "node:net";
 
 const [, , module, step, directory, ...words] = process.argv;
 const { AgentUnavailable, Client, Container, Refused, Values } = await import(module);
@@ -17,6 +18,25 @@ function attempt(body) {
     if (!isOurs && error.message !== "the client is closed") throw error;
     console.log("refused", error.message);
   }
+}
+
+const head = "HTTP/1.1 200 OK\r\n\r\n";
+const confirmation = `${head}{"listening": true}\n`;
+
+/** A program at a socket that has a function answer each request: answer(connection, body). */
+async function toyAgent(answer) {
+  const server = createServer((connection) => {
+    let text = "";
+    connection.setEncoding("utf8");
+    connection.on("error", () => {}); // The module has ended the connection.
+    connection.on("data", (piece) => {
+      text += piece;
+      if (text.endsWith("}")) answer(connection, JSON.parse(text.slice(text.indexOf("{"))));
+    });
+  });
+  const path = `${directory}/s`;
+  await new Promise((resolve) => server.listen(path, resolve));
+  return { path, close: () => server.close() };
 }
 
 const steps = {
@@ -145,6 +165,66 @@ const steps = {
     console.log(flag(heard.sort().join() === wanted.sort().join()));
     container.close();
     console.log(flag(container.isListening));
+  },
+  async answers() {
+    let given;
+    const agent = await toyAgent((connection) => connection.end(given));
+    const container = new Container("GTM-1234", { controlSocket: agent.path, timeout: 120_000 });
+    for (given of ["HTTP/1.1 20", `${head}{"value":`, `${head}null`, `${head}[]`, head + "x".repeat(9 << 20)]) {
+      const error = await container.string("greeting").catch((caught) => caught);
+      const text = error.message?.includes("longer than") ? "longer" : "unavailable";
+      console.log(error instanceof AgentUnavailable ? text : error);
+    }
+    const writer = new Client(directory, { controlSocket: agent.path });
+    const { result, confirmedBy, reason } = await writer.dispatch({ timeout: 120_000 });
+    console.log(result, confirmedBy, reason.includes("longer than") ? "longer" : reason);
+    writer.close();
+    agent.close();
+  },
+  async bounds() {
+    let given;
+    const agent = await toyAgent((connection) => connection.write(given));
+    for (const begin of ["", confirmation]) {
+      given = begin + "x".repeat(1 << 20);
+      const container = new Container("GTM-1234", { app: "default", controlSocket: agent.path });
+      await new Promise((resolve) => {
+        container.observeListening((why) => { if (why?.message.includes("longer than")) resolve(); });
+        container.registerTag("f", console.log);
+      });
+      console.log("longer");
+      container.close();
+    }
+    agent.close();
+  },
+  async turn() {
+    const requests = [];
+    let seen = () => {};
+    const agent = await toyAgent((connection, { functions }) => {
+      requests.push(functions);
+      connection.write(confirmation);
+      seen();
+    });
+    const request = (name) => new Promise((resolve) => {
+      seen = () => { if (requests.at(-1).includes(name)) resolve(); };
+    });
+    const open = () => new Container("GTM-1234", { app: "default", controlSocket: agent.path });
+    const [container, closed, last] = [open(), open(), open()];
+    const isOn = new Promise((resolve) => container.observeListening((why) => why ?? resolve()));
+    for (let number = 0; number < 40; number += 1) container.registerTag(`f${number}`, console.log);
+    await isOn;
+    console.log(container.isListening);
+    container.registerTag("f40", console.log);
+    console.log(container.isListening); // The connection of now is not for this one.
+    await request("f40");
+    container.close();
+    closed.registerTag("closed", console.log);
+    closed.close();
+    last.registerTag("last", console.log);
+    await request("last");
+    last.close();
+    // A slow machine may have needed several attempts, but none for some of the functions.
+    console.log([...new Set(requests.map((names) => (names.length > 1 ? names.length : names[0])))].join());
+    agent.close();
   },
   values() {
     const values = new Values(directory);

@@ -1,5 +1,5 @@
 """What the tests have the Python module do: steps.py MODULE STEP ARGUMENTS..."""
-import datetime, importlib.util, os, sys, threading, time
+import datetime, importlib.util, os, socket, sys, threading, time
 
 spec = importlib.util.spec_from_file_location("spoolship", sys.argv[1])
 spoolship = importlib.util.module_from_spec(spec)
@@ -21,8 +21,42 @@ def attempt(body):
         print("ok")
     except spoolship.Refused as error:
         print("refused", error)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         print("refused", error)
+
+
+class ToyAgent:
+    """Gives every connection the same answer."""
+
+    HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
+    CONFIRMATION = HEAD + b'{"listening": true}\n'
+
+    def __init__(self, stays):
+        """stays: whether a connection lasts until the module ends it."""
+        self.path, self.answer, self._stays = f"{directory}/s", b"", stays
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen(8)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            threading.Thread(target=self._give, args=self._listener.accept()[:1], daemon=True).start()
+
+    def _give(self, connection):
+        with connection:
+            try:
+                request = b""
+                while not request.endswith(b"}"):  # The body is one object.
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    request += piece
+                connection.sendall(self.answer)
+                while self._stays and connection.recv(65536):
+                    pass
+            except OSError:
+                pass  # The module has ended the connection.
 
 
 if step == "write":
@@ -142,6 +176,52 @@ elif step == "functions":
     print(sorted(heard) == sorted(["shown Home"] + [f"bought {n}" for n in range(20)]))
     container.close()
     print(container.is_listening)
+elif step == "answers":
+    agent = ToyAgent(stays=False)
+    container = spoolship.Container("GTM-1234", control_socket=agent.path, timeout=120)
+    for agent.answer in (b"HTTP/1.1 20", agent.HEAD + b'{"value":', agent.HEAD + b"null", agent.HEAD + b"[]",
+                         agent.HEAD + b"x" * (9 << 20)):
+        try:
+            print(container.string("greeting"))
+        except spoolship.AgentUnavailable as error:
+            print("longer" if "longer than" in str(error) else "unavailable")
+    with spoolship.Client(directory, control_socket=agent.path) as writer:
+        report = writer.dispatch(timeout=120)
+        print(report.result, report.confirmed_by, "longer" if "longer than" in report.reason else report.reason)
+elif step == "bounds":
+    agent = ToyAgent(stays=True)
+    for begin in (b"", agent.CONFIRMATION, b"HTTP/1.1 404 Not Found\r\n\r\n"):
+        agent.answer = begin + b"x" * (1 << 20)
+        container = spoolship.Container("GTM-1234", app="default", control_socket=agent.path)
+        is_longer = threading.Event()
+        container.observe_listening(lambda why, done=is_longer: done.set() if "longer than" in str(why) else None)
+        container.register_tag("f", print)
+        is_longer.wait()
+        print("longer")
+        container.close()
+elif step in ("hook", "start"):
+    agent = ToyAgent(stays=True)
+    agent.answer = agent.CONFIRMATION + b'{"function":"f","parameters":{"n":1}}\n'
+    container = spoolship.Container("GTM-1234", app="default", control_socket=agent.path)
+    is_called = threading.Event()
+
+    def fail(*_):
+        raise RuntimeError("of the test")
+
+    def call(name, parameters):
+        print(name, parameters["n"])
+        is_called.set()
+    if step == "hook":
+        threading.excepthook = fail
+        container.observe_listening(fail)
+    else:
+        # As where the process may have no more threads.
+        start, threading.Thread.start = threading.Thread.start, fail
+        attempt(lambda: container.register_tag("f", call))
+        threading.Thread.start = start
+    container.register_tag("f", call)
+    is_called.wait()
+    container.close()
 elif step == "values":
     values = spoolship.Values(directory)
     for key in ("text", "number", "whole", "part", "flag"):
