@@ -152,8 +152,8 @@ public struct ConsentStatement: Sendable, Equatable {
 
     /// Whether a line may have the member. Lines that have not, which are most, are not parsed.
     private static func mayMention(_ line: UnsafeRawBufferPointer) -> Bool {
-        // In letters, or with escapes: only \u can stand for a letter.
-        line.contains(run: "\"consent") || line.contains(run: "\\u")
+        // In letters, or with escapes: the codes of all letters of `consent` begin with these digits.
+        line.contains(run: "\"consent") || line.contains(run: "\\u006") || line.contains(run: "\\u007")
     }
 
     private static func part(_ value: JSONValue) -> Part {
