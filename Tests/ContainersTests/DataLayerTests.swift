@@ -97,7 +97,10 @@ struct DataLayerTests {
         #expect(
             try consent(after: #""consent":false"#, #""consent.ads":true"#, #""consent":null"#)
                 == [false, true])
-        for null in [#""consent":{"ads":null}"#, #""consent.ads":null"#, #""consent":null,"consent.ads":null"#] {
+        let nulls = [
+            #""consent":{"ads":null}"#, #""consent.ads":null"#, #""consent":null,"consent.ads":null"#,
+        ]
+        for null in nulls {
             #expect(try consent(after: #""consent":true"#, ads, null) == [true, false])
             #expect(try consent(after: null) == [nil, nil])
         }

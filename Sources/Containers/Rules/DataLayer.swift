@@ -3,7 +3,8 @@ internal import Model
 /// What an app has pushed so far: a tree of values, merged deeply.
 ///
 /// Objects are merged member by member, lists by index, and other values are replaced; null is a value. The
-/// size is bounded: a push that would exceed the bound changes nothing.
+/// size is bounded: a push that would exceed the bound changes nothing. What is said about consent is one
+/// member, `consent`, with rules of its own (`ConsentStatement.pushed`).
 struct DataLayer: Sendable {
     /// Most bytes of one app's layer as JSON text, approximately. Small, because a changed layer is stored
     /// whole with each commit.
@@ -41,8 +42,6 @@ struct DataLayer: Sendable {
         new.allSatisfy { member in
             switch member.value {
             case .object, .array: false
-            // A whole answer replaces other members, too.
-            case _ where ConsentStatement.isMember(member.key): false
             default: DataLayer.find(member.key, in: members).value == member.value
             }
         }
@@ -54,58 +53,32 @@ struct DataLayer: Sendable {
         for member in new {
             // A value that is too large by itself is not merged at all.
             guard DataLayer.weight(member.value) <= DataLayer.limit else { return false }
-            if ConsentStatement.isMember(member.key) {
-                layer.pushConsent(member)
+            if member.key == "consent" {
+                layer.pushConsent(member.value)
             } else {
                 layer.size += DataLayer.merge(member, into: &layer.members)
             }
             guard layer.size <= DataLayer.limit else { return false }
         }
-        if new.contains(where: { ConsentStatement.isMember($0.key) }) {
+        if new.contains(where: { $0.key == "consent" }) {
             layer.readConsent()
         }
         self = layer
         return true
     }
 
-    /// Pushes a member that says something about consent: an object changes the purposes that it names, and
-    /// so does a name with a dot; any other value, or an object that answers for all others, replaces
-    /// whatever was said.
-    private mutating func pushConsent(_ member: JSONValue.Member) {
-        let old = DataLayer.find("consent", in: members).value
-        // With the old answer for all other purposes: without it `false` would be forgotten here.
-        let said: JSONValue =
-            switch old {
-            case .object(let members)?: .object(members)
-            case let answer?: DataLayer.merged(nil, .object(ConsentStatement.byPurpose(answer)))
-            case nil: .object([])
-            }
-        guard member.key == "consent" else {
-            // If there is an answer to that already, it must not differ: of two the refusal counts.
-            let purpose = String(member.key.dropFirst(8))
-            if ["", purpose].contains(where: { DataLayer.find($0, in: said.members ?? []).value != nil }) {
-                let answer = JSONValue.Member(purpose, ConsentStatement.plain(member.value))
-                set("consent", DataLayer.merged(said, .object([answer])))
-            }
-            return set(member.key, DataLayer.merged(nil, member.value))
+    /// Pushes what is said about consent: an object changes the purposes that it names; any other value, or
+    /// an object that answers for all others, replaces whatever was said.
+    private mutating func pushConsent(_ new: JSONValue) {
+        var value = new
+        if let old = DataLayer.find("consent", in: members).value,
+            let purposes = new.members, !purposes.contains(where: \.key.isEmpty)
+        {
+            // With the old answer for all other purposes: without it `false` would be forgotten here.
+            let said = DataLayer.merged(nil, .object(ConsentStatement.byPurpose(old)))
+            value = DataLayer.merged(said, new)
         }
-        guard let purposes = member.value.members, !purposes.contains(where: \.key.isEmpty) else {
-            for name in members.map(\.key) where ConsentStatement.isMember(name) { set(name, nil) }
-            return set("consent", DataLayer.merged(nil, member.value))
-        }
-        for purpose in purposes { set("consent.\(purpose.key)", nil) }
-        set("consent", DataLayer.merged(said, member.value))
-    }
-
-    /// Sets or removes a member.
-    private mutating func set(_ name: String, _ value: JSONValue?) {
-        let found = DataLayer.find(name, in: members)
-        let new = value.map { [JSONValue.Member(name, $0)] } ?? []
-        members.replaceSubrange(found.index..<found.index + (found.value == nil ? 0 : 1), with: new)
-        func bytes(_ value: JSONValue?) -> Int {
-            value.map { name.utf8.count + 4 + DataLayer.weight($0) } ?? 0
-        }
-        size += bytes(value) - bytes(found.value)
+        size += DataLayer.merge(.init("consent", value), into: &members, replaces: true)
     }
 
     /// The value at a path; nil if there is no value.
@@ -161,7 +134,8 @@ struct DataLayer: Sendable {
         self = DataLayer(members: [ConsentStatement.refusal], lastPush: lastPush) ?? DataLayer()
     }
 
-    /// Removes what tags hide; returns whether anything was removed.
+    /// Removes what tags hide; returns whether anything was removed. If an answer about consent is hidden, a
+    /// refusal of everything takes the place of refusals.
     mutating func hide(_ hidden: HiddenMembers) -> Bool {
         var clean = json
         for path in hidden.layerPaths {
@@ -169,9 +143,11 @@ struct DataLayer: Sendable {
         }
         for scrubber in hidden.scrubbers { clean = scrubber.clean(clean) }
         guard clean != json else { return false }
-        let members = clean.members ?? []
+        let left = ConsentStatement.afterRemoval(from: members, leaving: clean.members ?? [])
         // The replacement of a match may be longer than the match; beyond the bound nothing else is kept.
-        self = DataLayer(members: members, lastPush: lastPush) ?? .ofConsent(in: members, lastPush: lastPush)
+        let layer = DataLayer(members: left, lastPush: lastPush) ?? .ofConsent(in: left, lastPush: lastPush)
+        guard layer.members != members else { return false }
+        self = layer
         return true
     }
 
@@ -290,9 +266,6 @@ struct DataLayers {
         guard !consent.isEmpty, !mergeMembers(consent, of: app, hidden) else { return }
         var layer = layers[app] ?? DataLayer()
         layer.refuseAll()
-        if let hidden, !hidden.isEmpty {
-            _ = layer.hide(hidden)
-        }
         store(layer, of: app)
     }
 

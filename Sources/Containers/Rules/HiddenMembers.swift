@@ -103,11 +103,19 @@ struct HiddenMembers {
     /// Paths in a data layer: an event's properties are at its top, and a push may have the same names as an
     /// event.
     private static func layerPaths(_ path: PathSteps) -> [PathSteps] {
-        switch path.names.first {
-        case "properties".bytes, PathSteps.anyName: [path, path.with(Array(path.names.dropFirst()))]
-        case WantedMembers.name[0] where path.names.count == 1: [path, path.with(WantedMembers.event)]
-        default: [path]
-        }
+        let paths =
+            switch path.names.first {
+            case "properties".bytes, PathSteps.anyName: [path, path.with(Array(path.names.dropFirst()))]
+            case WantedMembers.name[0] where path.names.count == 1: [path, path.with(WantedMembers.event)]
+            default: [path]
+            }
+        // A layer has `consent.x` as `x` in `consent`.
+        let dotted = "consent.".bytes
+        return paths
+            + paths.filter { !$0.isDotted && $0.names.first?.starts(with: dotted) == true }.map { path in
+                let purpose = Array(path.names[0].dropFirst(dotted.count))
+                return path.with(["consent".bytes, purpose] + path.names.dropFirst())
+            }
     }
 }
 

@@ -42,14 +42,19 @@ public struct ConsentStatement: Sendable, Equatable {
         for member in members {
             if member.key == "consent" {
                 var part = ConsentStatement.part(member.value)
-                if ofLayer, member.value.members != nil {
+                if ofLayer, let purposes = member.value.members {
                     part.others = part.named.removeValue(forKey: "")
+                    // An older version stored what an app pushed under this name: that grants nothing.
+                    if part.others == true, !purposes.contains(ConsentStatement.others(true)) {
+                        part.others = nil
+                    }
                 }
                 parts.append(part)
             } else if member.key.hasPrefix("consent.") {
                 // A logger that writes paths with dots: `consent.analytics`.
-                ConsentStatement.note(
-                    ConsentStatement.answer(member.value), for: String(member.key.dropFirst(8)), in: &dotted)
+                let purpose = String(member.key.dropFirst(8))
+                guard !purpose.isEmpty else { continue }
+                ConsentStatement.note(ConsentStatement.answer(member.value), for: purpose, in: &dotted)
             }
         }
         if !dotted.named.isEmpty {
@@ -88,56 +93,74 @@ public struct ConsentStatement: Sendable, Equatable {
     /// The member that refuses every purpose.
     public static var refusal: JSONValue.Member { .init("consent", false) }
 
+    /// A layer's own answer for all purposes that are not named, under the empty name. A grant is a text, by
+    /// which it differs from `true`, which an older version may have stored.
+    private static func others(_ answer: Bool) -> JSONValue.Member {
+        .init("", answer ? .string("granted") : .bool(false))
+    }
+
     /// An answer as the members of an object, in which single purposes can be changed. The empty name stands
     /// for all purposes that are not named.
     public static func byPurpose(_ value: JSONValue) -> [JSONValue.Member] {
         if let members = value.members { return members }
         let part = part(value)
-        return (part.others.map { [.init("", .bool($0))] } ?? [])
-            + part.named.filter { !$0.key.isEmpty }.map { .init($0.key, .bool($0.value)) }
+        return members(of: part)
     }
 
-    /// The value of a member of this name below `consent.`, as it is put beside other answers.
-    public static func plain(_ value: JSONValue) -> JSONValue { answer(value).map { .bool($0) } ?? .null }
+    private static func members(of part: Part) -> [JSONValue.Member] {
+        (part.others.map { [others($0)] } ?? []) + part.named.map { .init($0.key, .bool($0.value)) }
+    }
 
-    /// Members that a line pushes: none has the empty name, which is the layer's own, and none differs from
-    /// another one.
+    /// Members that a line pushes: at most one says something about consent, `consent`, without null, which
+    /// says nothing, and without the empty name, which is the layer's own.
     public static func pushed(_ members: [JSONValue.Member]) -> [JSONValue.Member] {
         guard members.contains(where: { isMember($0.key) }) else { return members }
         return settled(
             members.compactMap { member in
-                if member.key == "consent." { return nil }
+                guard isMember(member.key) else { return member }
+                if member.value == .null { return nil }
                 guard member.key == "consent", let purposes = member.value.members else { return member }
-                return .init(member.key, .object(purposes.filter { !$0.key.isEmpty }))
+                let said = purposes.filter { !$0.key.isEmpty && $0.value != .null }
+                return said.isEmpty ? nil : .init(member.key, .object(said))
             })
     }
 
-    /// Members that do not contradict each other: if some may, they are joined into one member, in which the
-    /// refusal counts.
+    /// Members of which at most one says something about consent: the member `consent`, in which no purpose
+    /// occurs twice. Where they differ, the refusal counts.
     public static func settled(_ members: [JSONValue.Member]) -> [JSONValue.Member] {
         let said = members.filter { isMember($0.key) }
-        let isWhole = said.contains { $0.key == "consent" }
-        let isRepeated = said.contains { member in
-            member.value.members.map { Set($0.map(\.key)).count < $0.count } ?? false
-        }
-        guard isRepeated || said.count > (isWhole ? 1 : Set(said.map(\.key)).count) else { return members }
+        guard let first = said.first else { return members }
+        let names = (first.value.members ?? []).map(\.key)
+        let isSettled = said.count == 1 && first.key == "consent" && Set(names).count == names.count
+        guard !isSettled else { return members }
         let parts = ConsentStatement(layer: said).parts
         let others = parts.compactMap(\.others)
-        var purposes = others.isEmpty ? [] : [JSONValue.Member("", .bool(!others.contains(false)))]
+        var all = Part(others: others.isEmpty ? nil : !others.contains(false))
         // By counting, not by `answer(for:)` for each name: there may be as many parts as names.
-        let refusals = parts.count { $0.others == false }
-        var named: [String: (answer: Bool, spared: Int)] = [:]
+        let refusals = others.count { !$0 }
+        var spared: [String: Int] = [:]
         for part in parts {
             for (name, answer) in part.named {
-                let old = named[name] ?? (true, 0)
-                named[name] = (old.answer && answer, old.spared + (part.others == false ? 1 : 0))
+                note(answer, for: name, in: &all)
+                spared[name, default: 0] += part.others == false ? 1 : 0
             }
         }
-        for (name, said) in named {
-            purposes.append(.init(name, .bool(said.answer && said.spared == refusals)))
+        for (name, count) in spared where count < refusals { all.named[name] = false }
+        let rest = members.filter { !isMember($0.key) }
+        guard all.named.isEmpty else { return rest + [.init("consent", .object(self.members(of: all)))] }
+        return rest + (all.others.map { [.init("consent", .bool($0))] } ?? [])
+    }
+
+    /// The members of a layer after some were removed. If anything was removed from what they say about
+    /// consent, and that refused a purpose, every purpose is refused: a refusal must not go.
+    public static func afterRemoval(
+        from members: [JSONValue.Member], leaving left: [JSONValue.Member]
+    ) -> [JSONValue.Member] {
+        let said = members.filter { isMember($0.key) }
+        guard said != left.filter({ isMember($0.key) }), ConsentStatement(layer: said).refuses else {
+            return left
         }
-        let value = named.isEmpty ? purposes.first?.value : nil
-        return members.filter { !isMember($0.key) } + [.init("consent", value ?? .object(purposes))]
+        return left.filter { !isMember($0.key) } + [refusal]
     }
 
     /// The members that stay when a layer is erased: those about consent. If the erased text is in them, too,
@@ -146,8 +169,8 @@ public struct ConsentStatement: Sendable, Equatable {
         of members: [JSONValue.Member], erasing isFound: ([UInt8]) -> Bool
     ) -> [JSONValue.Member] {
         let said = members.filter { isMember($0.key) }
-        guard !said.isEmpty, isFound(Array(JSONValue.object(said).description.utf8)) else { return said }
-        return ConsentStatement(layer: said).refuses ? [refusal] : []
+        guard isFound(Array(JSONValue.object(said).description.utf8)) else { return said }
+        return afterRemoval(from: said, leaving: [])
     }
 
     /// Whether a line may have the member. Lines that have not, which are most, are not parsed.
@@ -164,7 +187,7 @@ public struct ConsentStatement: Sendable, Equatable {
         case .array(let purposes):
             part.others = false
             for purpose in purposes {
-                guard let name = purpose.string else { continue }
+                guard let name = purpose.string, !name.isEmpty else { continue }
                 note(true, for: name, in: &part)
             }
         default: part.others = answer(value)
