@@ -271,6 +271,9 @@ struct DataLayers {
 
     /// Stores a layer that says only something about consent; without room it is kept aside, if possible.
     private mutating func store(_ layer: DataLayer, of app: String) {
+        var layer = layer
+        pushes += 1
+        layer.lastPush = pushes
         guard layers[app] != nil || makeRoom(for: app) else {
             _ = keepAside(layer, of: app)
             return
