@@ -40,7 +40,8 @@ struct AgentRecords: Sendable {
     ) async throws -> RecordPage {
         var page = try await queue.list(store, selection, after: after, limit: limit)
         guard store == .queue else { return page }
-        let (deadlines, now) = (await deadlines(), time.wallTime)
+        let deadlines = await deadlines()
+        let now = time.wallTime
         page.records = page.records.map { AgentRecords.withTimeLeft($0, deadlines, at: now) }
         return page
     }

@@ -312,7 +312,7 @@ extension AgentService {
             _ = try await discardQueue(queue)
         } catch {
             log.warning(
-                "queued events could not be deleted, the next start tries again", ["error": error.message])
+                "queued events could not be deleted, the next start tries again", ["reason": error.message])
         }
     }
 
@@ -452,7 +452,8 @@ extension AgentService {
         guard wanted != nil || code == nil else {
             throw ControlRefusal(400, "out_of_range", "not an ISO 3166-1 code: give two letters, such as IT")
         }
-        let (queue, name) = (parts.queue, wanted?.description)
+        let queue = parts.queue
+        let name = wanted?.description
         try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) {
             (error: QueueError) in
             ControlRefusal(queue: error)

@@ -234,7 +234,8 @@ extension AgentService {
                 microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
         else { return nil }
         var watch = ProgressWatch()
-        let (time, loop) = (self.time, self.loop)
+        let time = self.time
+        let loop = self.loop
         let watchdog = Watchdog(
             limit: limit, manager: manager, on: loop, others: [readerLoop, storeLoop],
             alarm: HangAlarm(for: loop, on: storeLoop, log: log), log: log

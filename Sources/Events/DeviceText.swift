@@ -44,7 +44,8 @@ public struct DeviceText: Sendable, Equatable {
         var until = Timestamp(nanoseconds: .max)
         if let zone {
             let span = zone.span(at: time)
-            (from, until) = (span.from, span.until)
+            from = span.from
+            until = span.until
             add("time_zone_offset", Array(String(span.offset / 60).utf8))
         }
         guard text.count > 1 else { return ([], from, until) }

@@ -90,7 +90,8 @@ public enum TimestampText {
             return nil
         }
         guard offset == nil else { return time }
-        let (midnight, rest) = (time.nanoseconds / 86_400_000_000_000, time.nanoseconds % 86_400_000_000_000)
+        let midnight = time.nanoseconds / 86_400_000_000_000
+        let rest = time.nanoseconds % 86_400_000_000_000
         guard rest >= 0 else { return nil }
         let local = zone.instant(
             of: LocalDate(dayNumber: Int(midnight)), secondOfDay: Int(rest / 1_000_000_000))

@@ -240,7 +240,8 @@ package actor JournalReader: LoopActor {
         // seen in this sequence too. It is asked for before reading: entries that arrive meanwhile are not
         // seen.
         let until = options.directory == nil ? open.handle.times?.until : sequence.handle.times?.until
-        let (looked, entries) = (piece.looked, piece.entries)
+        let looked = piece.looked
+        let entries = piece.entries
         var last = before?.seenUntil ?? Timestamp(nanoseconds: 0)
         while !piece.isFull, try sequence.handle.next() {
             piece.looked += 1

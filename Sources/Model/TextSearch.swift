@@ -40,7 +40,8 @@ extension [UInt8] {
             } else if let last = star {
                 // The last star matches one more byte.
                 star = (last.pattern, last.name + 1)
-                (offset, next) = (last.name + 1, last.pattern + 1)
+                offset = last.name + 1
+                next = last.pattern + 1
             } else {
                 return false
             }

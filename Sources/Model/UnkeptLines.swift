@@ -51,7 +51,8 @@ public struct UnkeptLines: Sendable, Equatable {
         let parts = String(decoding: value, as: UTF8.self).split(
             separator: "\0", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        (app, path) = (String(parts[1]), String(parts[2]))
+        app = String(parts[1])
+        path = String(parts[2])
         for place in parts[0].split(separator: ",") {
             let ends = place.split(separator: "-").compactMap { Int64($0) }
             guard ends.count == 2, ends[0] < ends[1] else { return nil }

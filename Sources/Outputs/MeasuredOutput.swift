@@ -86,9 +86,10 @@ extension MeasuredOutput {
             measures.templates.beyond += counts.beyond
         }
         defer {
-            (measures.sentBytes, measures.leftOutValues, measures.templates, measures.repeats) = (
-                0, 0, .init(), [:]
-            )
+            measures.sentBytes = 0
+            measures.leftOutValues = 0
+            measures.templates = .init()
+            measures.repeats = [:]
         }
         return (outcome, measures)
     }

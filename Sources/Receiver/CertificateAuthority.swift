@@ -55,7 +55,8 @@ package final class CertificateAuthority {
         let made = try CertificateAuthority.make(request, issuer: nil)
         (certificateHandle, keyHandle) = made
         let own = CertificateAuthority.identity(made)
-        (certificate, key) = (own.certificate, own.key)
+        certificate = own.certificate
+        key = own.key
     }
 
     deinit {

@@ -67,7 +67,8 @@ public struct FormatGuess: Sendable, Equatable {
         }
         // Frame records as the reader of files does, without its bounds: the lines are few.
         var start: Int?
-        var (position, previous) = (0, 0..<0)
+        var position = 0
+        var previous = 0..<0
         while position < bytes.count, count < mostLines {
             let feed = bytes[position...].firstIndex(of: 0x0A) ?? bytes.count
             let line = position..<feed

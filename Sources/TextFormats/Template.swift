@@ -82,7 +82,8 @@ struct Template: Sendable {
             self.prefix = Bytes(UnsafePointer(prefix), text.count)
             memory.append(prefix)
             for (index, field) in fields.enumerated() {
-                let (name, literal) = (Program.copy(field.name), Program.copy(field.literal))
+                let name = Program.copy(field.name)
+                let literal = Program.copy(field.literal)
                 memory += [name, literal]
                 steps.initializeElement(
                     at: index,

@@ -95,7 +95,9 @@ private struct TimeReader {
 
     /// A reader at the beginning of a text.
     init(_ text: Bytes) {
-        (start, p, end) = (text.start, text.start, text.end)
+        start = text.start
+        p = text.start
+        end = text.end
     }
 
     /// The length of the text in bytes.
@@ -287,7 +289,8 @@ private struct TimeReader {
     @inline(__always)
     private mutating func two() -> Int? {
         guard end - p >= 2 else { return nil }
-        let (tens, ones) = (p[0] &- 0x30, p[1] &- 0x30)
+        let tens = p[0] &- 0x30
+        let ones = p[1] &- 0x30
         guard tens < 10, ones < 10 else { return nil }
         p += 2
         return Int(tens) * 10 + Int(ones)

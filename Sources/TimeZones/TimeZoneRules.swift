@@ -116,7 +116,8 @@ public struct TimeZoneRules: Sendable, Equatable {
     private func span(at seconds: Int64) -> Span {
         // Binary search for the number of transitions at or before the instant.
         var low = 0
-        let (transitions, offsets) = (file.transitions, file.offsets)
+        let transitions = file.transitions
+        let offsets = file.offsets
         var high = transitions.count
         while low < high {
             let middle = (low + high) / 2

@@ -93,7 +93,9 @@ extension ControlRoutes {
     /// `GET /v1/tap`: shows events as they are read, until the client closes the connection.
     mutating func addTap(_ tap: EventTap) {
         answer("GET", "/v1/tap", takes: ["app", "priority", "name"]) { _, query in
-            let (app, priority, name) = (try query.text("app"), try query.priority(), try query.text("name"))
+            let app = try query.text("app")
+            let priority = try query.priority()
+            let name = try query.text("name")
             // The stream ends when the client disconnects; a slow client misses events.
             return .stream { stream in await tap.send(app: app, priority: priority, name: name, to: stream) }
         }

@@ -110,7 +110,8 @@ actor ContainerKeeper: LoopActor {
         self.rules = rules
         facts.keyLengths = keyLengths
         let old = slots
-        let (before, now) = (old.map(\.settings.id), settings.map(\.id))
+        let before = old.map(\.settings.id)
+        let now = settings.map(\.id)
         // The order decides which of two containers acts first, and no setting of its own shows it.
         if before != now, Set(before) == Set(now) {
             changes.append(

@@ -200,7 +200,8 @@ struct AgentCollector: MetricCollector {
 
     /// The version, the log, and the result of the last reload.
     private func collectProgram(into exposition: inout Exposition) {
-        let (program, log) = (agent.program, agent.sink)
+        let program = agent.program
+        let log = agent.sink
         exposition.set(\.build, [program.version, program.commit, program.toolchain], to: 1)
         for level in LogLevel.allCases {
             exposition.set(\.logMessages, [level.name], to: log.messages(of: level))
@@ -290,7 +291,8 @@ struct IntakeCollector: MetricCollector {
 
     func collect(into exposition: inout Exposition) {
         // Sessions count for lines that the agent reads by itself; all other figures count old files too.
-        let (read, counts) = (figures.read, figures.all)
+        let read = figures.read
+        let counts = figures.all
         // The names are counted for one day: an app that was silent today still has yesterday's count.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {

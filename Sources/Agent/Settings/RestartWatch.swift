@@ -104,7 +104,8 @@ actor RestartWatch: MetricCollector, LoopActor {
         let known =
             lastRead.map { now - $0 < RestartWatch.readEvery } == true
             ? published.withLock { $0.stamps } : [:]
-        let (path, version) = (self.path, self.version)
+        let path = self.path
+        let version = self.version
         let found: Look?
         do throws(SystemError) {
             let thread = try EventLoop(name: "rehearsal")

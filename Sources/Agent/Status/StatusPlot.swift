@@ -41,7 +41,8 @@ struct StatusPlot {
             // Only the first curve is filled: two areas would hide each other.
             if number == 0, let first = line.points.first, let last = line.points.last {
                 let area = path.joined(separator: " ")
-                let (start, end) = (StatusPlot.number(x(first.at)), StatusPlot.number(x(last.at)))
+                let start = StatusPlot.number(x(first.at))
+                let end = StatusPlot.number(x(last.at))
                 let bottom = StatusPlot.number(StatusPlot.height)
                 svg += "<polygon class=\"area\" points=\"\(start),\(bottom) \(area) \(end),\(bottom)\"/>"
             }

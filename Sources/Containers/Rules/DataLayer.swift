@@ -172,7 +172,8 @@ struct DataLayer: Sendable {
     private static func find(_ name: String, in members: [JSONValue.Member]) -> (
         index: Int, value: JSONValue?
     ) {
-        var (low, high) = (0, members.count)
+        var low = 0
+        var high = members.count
         while low < high {
             let middle = (low + high) / 2
             if members[middle].key.utf8.lexicographicallyPrecedes(name.utf8) {

@@ -115,7 +115,8 @@ final class TextPattern: Sendable {
     /// The part of a match that is an IPv6 address. `std::string` is not one: letters that continue before or
     /// behind it belong to words.
     private static func address(_ found: Range<Int>, in text: [UInt8]) -> Range<Int>? {
-        let (colon, point) = (UInt8(ascii: ":"), UInt8(ascii: "."))
+        let colon = UInt8(ascii: ":")
+        let point = UInt8(ascii: ".")
         guard text[found].count(where: { $0 == colon }) < 7 || text[found].contains(point) else {
             return found
         }

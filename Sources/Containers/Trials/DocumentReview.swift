@@ -142,7 +142,8 @@ public struct DocumentReview: Sendable {
                 }
                 guard let found = next else { break }
                 way.append((found.name, found.range))
-                (value, rest) = (found.range, found.rest)
+                value = found.range
+                rest = found.rest
             }
             return way
         }

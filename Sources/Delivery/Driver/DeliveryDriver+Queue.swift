@@ -59,7 +59,7 @@ extension DeliveryDriver {
             handleSoon(.leased(id, result, apps: apps, lane: answer.lane))
         } else {
             if let failure = answer.failure {
-                log.error("leasing a batch failed", ["destination": id.destination, "error": "\(failure)"])
+                log.error("leasing a batch failed", ["destination": id.destination, "reason": "\(failure)"])
             }
             handleSoon(.leased(id, answer.failure == nil ? .none : .failed, lane: answer.lane))
         }
@@ -71,7 +71,7 @@ extension DeliveryDriver {
         do {
             headers = try await store.settle(settlement)
         } catch {
-            log.error("settling a batch failed", ["destination": id.destination, "error": "\(error)"])
+            log.error("settling a batch failed", ["destination": id.destination, "reason": "\(error)"])
         }
         handleSoon(.settled(id, headers))
     }
@@ -102,7 +102,7 @@ extension DeliveryDriver {
             try await store.acknowledge(told.map(\.batch))
         } catch {
             headers = nil
-            log.error("settling batches failed", ["batches": told.count, "error": "\(error)"])
+            log.error("settling batches failed", ["batches": told.count, "reason": "\(error)"])
         }
         for (id, _) in told { handleSoon(.settled(id, headers)) }
     }
@@ -115,7 +115,7 @@ extension DeliveryDriver {
             finish(id, .done)
         } catch {
             log.error(
-                "acknowledgements could not be stored: they will be tried again", ["error": "\(error)"])
+                "acknowledgements could not be stored: they will be tried again", ["reason": "\(error)"])
             finish(id, .stuck([:]))
         }
     }
@@ -129,7 +129,7 @@ extension DeliveryDriver {
             } catch {
                 log.error(
                     "a switch could not be stored: the next restart loses it",
-                    ["switch": name, "error": "\(error)"])
+                    ["switch": name, "reason": "\(error)"])
             }
         }
         switches.isBusy = false

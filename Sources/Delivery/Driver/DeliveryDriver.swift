@@ -312,7 +312,8 @@ public actor DeliveryDriver: LoopActor {
                 kind: .local, message: "the destination has no sender; reload the configuration")
             return sent(id, .held(missing))
         }
-        let (header, start) = (batch.header, time.bootTime)
+        let header = batch.header
+        let start = time.bootTime
         log.debug(
             "sending a batch",
             ["destination": header.destination, "batch": header.id, "events": header.events])

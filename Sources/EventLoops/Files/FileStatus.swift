@@ -76,7 +76,8 @@ package struct FileStatus: Sendable, Equatable {
     /// which may use the network, and waits for them.
     package static func nameIfAny(ofUser user: UInt32) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-            var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+            var entry = passwd()
+            var found = UnsafeMutablePointer<passwd>?.none
             guard let base = buffer.baseAddress, getpwuid_r(user, &entry, base, buffer.count, &found) == 0,
                 found != nil
             else { return nil }

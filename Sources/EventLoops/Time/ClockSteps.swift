@@ -17,7 +17,8 @@ public struct ClockSteps: Sendable {
     package init(after text: String? = nil) {
         let kept = text?.split(separator: " ").compactMap { Int64($0) } ?? []
         guard kept.count == 2 else { return }
-        (started, steadyFrom) = (Timestamp(milliseconds: kept[0]), BootInstant(nanoseconds: kept[1]))
+        started = Timestamp(milliseconds: kept[0])
+        steadyFrom = BootInstant(nanoseconds: kept[1])
     }
 
     /// Whether no large step occurred within the last ten minutes. Steps are seen from the first call

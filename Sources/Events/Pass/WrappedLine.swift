@@ -22,7 +22,9 @@ struct WrappedLine {
             words[1].elementsEqual("stdout".utf8) || words[1].elementsEqual("stderr".utf8),
             words[2].first == UInt8(ascii: "F") || words[2].first == UInt8(ascii: "P")
         else { return nil }
-        (time, stream, text) = (Array(words[0]), Array(words[1]), Array(words[3]))
+        time = Array(words[0])
+        stream = Array(words[1])
+        text = Array(words[3])
         isLast = words[2].first == UInt8(ascii: "F")
         self.next = next
     }

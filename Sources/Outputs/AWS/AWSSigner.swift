@@ -72,7 +72,8 @@ final class AWSSigner: RequestAuthorizer {
             let url = if let near { near } else { try require("AWS_CONTAINER_CREDENTIALS_FULL_URI") }
             source = try ContainerCredentials(url: url, token: token, on: loop).credentials
         case .webIdentity:
-            let (role, file) = (try require("AWS_ROLE_ARN"), try require("AWS_WEB_IDENTITY_TOKEN_FILE"))
+            let role = try require("AWS_ROLE_ARN")
+            let file = try require("AWS_WEB_IDENTITY_TOKEN_FILE")
             source = tokenService.map { service in
                 { () async throws(CredentialFailure) in try await service.exchange(tokenOf: file, for: role) }
             }
@@ -92,7 +93,8 @@ final class AWSSigner: RequestAuthorizer {
             let given = try await temporary.current(time) { () throws(CredentialFailure) in
                 try await renewed()
             }
-            (credentials, request.credential) = (given.value, given.number)
+            credentials = given.value
+            request.credential = given.number
         } else {
             credentials = try base()
         }

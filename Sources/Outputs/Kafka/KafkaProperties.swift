@@ -19,7 +19,8 @@ struct KafkaProperties {
     ///   - secret: the user's password. A client's secret for OAuth 2 goes to the token endpoint instead.
     ///   - connects: whether brokers are named; without them a producer only checks its properties.
     init(_ options: KafkaOptions, authorities: [UInt8], secret: Secret?, connects: Bool = true) {
-        let (settings, kafka) = (options.settings, options.kafka)
+        let settings = options.settings
+        let kafka = options.kafka
         topic = kafka.topic.fields.isEmpty ? kafka.topic.text : nil
         staysHere = options.staysHere
         func milliseconds(_ duration: Duration, least: Int64 = 1) -> String {

@@ -51,7 +51,8 @@ extension NATSOutput {
     /// Whether every subject of the pattern `other` also matches `pattern`. Source: NATS documentation,
     /// "Subject-Based Messaging".
     static func subjects(_ pattern: String, include other: String) -> Bool {
-        let (words, others) = (pattern.split(separator: "."), other.split(separator: "."))
+        let words = pattern.split(separator: ".")
+        let others = other.split(separator: ".")
         for (place, word) in words.enumerated() {
             if word == ">" { return others.count > place }
             guard place < others.count, word == "*" || word == others[place] else { return false }

@@ -77,7 +77,8 @@ final class Temporary<Value: Expiring> {
     private func request(
         _ time: any TimeSource, _ renew: () async throws(CredentialFailure) -> Value
     ) async throws(CredentialFailure) -> Given {
-        let (since, today) = (time.bootTime, time.wallTime)
+        let since = time.bootTime
+        let today = time.wallTime
         // A wish that is made during the request is for the next one.
         wishes.met = wishes.made
         let value = try await renew()

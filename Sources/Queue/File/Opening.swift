@@ -39,7 +39,7 @@ struct Opening {
             return try complete(Opening(file: file, figures: try FigureTables(file).load()), options, log)
         } catch {
             guard error.isDamage || error.code == .fileFull else { throw error }
-            log.error("queue database is damaged", ["error": error.message])
+            log.error("queue database is damaged", ["reason": error.message])
             return try replace(options, directory, now: now, log)
         }
     }

@@ -26,7 +26,7 @@ extension QueueStore {
             log.warning(
                 "disk is full, ballast deleted",
                 [
-                    "path": ballast.path, "error": error.message,
+                    "path": ballast.path, "reason": error.message,
                     "reading_resumes_with_free_bytes": ballast.size,
                 ])
             // With the ballast's room, acknowledgements can be written. Commits wait until the ballast
@@ -64,7 +64,7 @@ extension QueueStore {
     /// Records a failure that persists: storing waits, and the room timer retries.
     private func enterTrouble(_ error: QueueError, _ reason: WaitReason) {
         if health.failure?.code != error.code {
-            log.error("queue cannot be written", ["code": error.code.rawValue, "error": error.message])
+            log.error("queue cannot be written", ["code": error.code.rawValue, "reason": error.message])
         }
         health.failure = error
         state.refusal = QueueState.Refusal(reason: reason)
@@ -183,7 +183,7 @@ extension QueueStore {
 
     /// Salvages a damaged database and continues with the new one. The calls are retried.
     func recover(_ error: QueueError, _ operations: [Operation]) {
-        log.error("queue database is damaged", ["error": error.message])
+        log.error("queue database is damaged", ["reason": error.message])
         guard let damaged = file else { return end(operations, error, .notWritable) }
         damaged.database.close()
         file = nil
@@ -195,7 +195,7 @@ extension QueueStore {
             health.failure = error
             state.refusal = QueueState.Refusal(reason: .notWritable)
             log.error(
-                "queue database cannot be replaced", ["code": error.code.rawValue, "error": error.message])
+                "queue database cannot be replaced", ["code": error.code.rawValue, "reason": error.message])
             end(operations, error, .notWritable)
             armRoomTimer()
         }

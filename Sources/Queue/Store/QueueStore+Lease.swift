@@ -261,7 +261,8 @@ extension QueueState {
     /// Makes a lease take effect. The events of a new batch stop waiting; a free batch was counted
     /// before.
     mutating func hold(_ loaded: LoadedBatch, isNew: Bool) {
-        let (header, lane) = (loaded.held.header, loaded.held.lane)
+        let header = loaded.held.header
+        let lane = loaded.held.lane
         assert(held[header.id] == nil || held[header.id]?.status == .free, "a batch is leased twice")
         assert(header.events == loaded.held.rows.reduce(0) { $0 + $1.events }, "a batch lacks events")
         held[header.id] = loaded.held

@@ -95,7 +95,8 @@ extension Transaction {
     /// Events that were stored for one destination exist once, wherever they move. The same events
     /// stored for another destination are a second copy; a move would let the target receive both.
     private func isMeant(_ row: DeliveryRow, _ lane: Int, for other: Int) throws(QueueError) -> Bool {
-        let (source, target) = (state.figures.lanes[lane].destination, state.figures.lanes[other].key)
+        let source = state.figures.lanes[lane].destination
+        let target = state.figures.lanes[other].key
         let origins = try file.origins(of: row.chunk)
         let origin = origins[target.destination] ?? origins[-target.destination]
         if let origin, origin != origins[source] ?? source { return true }

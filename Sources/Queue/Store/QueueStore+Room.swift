@@ -56,7 +56,8 @@ extension Transaction {
         try giveWay(to: needs)
         guard state.figures.totals.stored + needs > state.effectiveCap, !state.evicts else { return nil }
         state.refusal = QueueState.Refusal(reason: .full, needs: needs, queued: state.figures.queued)
-        let (stored, cap) = (state.figures.totals.stored, state.options.maxSize)
+        let stored = state.figures.totals.stored
+        let cap = state.options.maxSize
         note { $0.info("queue is full", ["stored_bytes": stored, "max_size": cap]) }
         return .full
     }

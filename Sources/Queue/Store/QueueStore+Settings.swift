@@ -81,7 +81,8 @@ extension QueueStore {
 extension Transaction {
     /// Checks the new settings and puts them in force with the COMMIT.
     fileprivate mutating func apply(_ new: QueueOptions) throws(QueueError) {
-        let (old, totals) = (state.options, state.figures.totals)
+        let old = state.options
+        let totals = state.figures.totals
         try Transaction.require("queue.max_size", new.maxSize, holds: totals.stored)
         if new.deadLettersMaxSize < old.deadLettersMaxSize {
             try Transaction.require(

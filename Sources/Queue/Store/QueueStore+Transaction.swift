@@ -226,7 +226,7 @@ extension QueueStore {
             // The WAL holds everything and the next transaction tries again; the failure is reported
             // and counted.
             health.count(error)
-            log.warning("WAL checkpoint failed", ["code": error.code.rawValue, "error": error.message])
+            log.warning("WAL checkpoint failed", ["code": error.code.rawValue, "reason": error.message])
         }
     }
 

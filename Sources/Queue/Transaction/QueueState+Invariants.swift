@@ -101,7 +101,8 @@ extension Totals {
         guard lastChunk >= before.lastChunk else {
             return "7: the last chunk was \(before.lastChunk), is \(lastChunk)"
         }
-        let (now, old) = (intake, before.intake)
+        let now = intake
+        let old = before.intake
         let fell =
             now.read < old.read || now.accepted < old.accepted || now.refused < old.refused
             || now.quarantined < old.quarantined

@@ -20,7 +20,8 @@ extension Transaction {
         // Other destinations that the same events were stored for: a retry that is later moved must not
         // bring them the events a second time. A negative number means that a destination got the
         // events with another chunk.
-        let (destination, origins) = (state.figures.lanes[lane].destination, try file.origins(of: row.chunk))
+        let destination = state.figures.lanes[lane].destination
+        let origins = try file.origins(of: row.chunk)
         let others = origins.filter { $0.value != origins[destination] ?? destination }.map {
             ",\(-abs($0.key))"
         }

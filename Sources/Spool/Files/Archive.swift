@@ -125,7 +125,7 @@ final class Archive {
                 log.info("archive folder removed", ["day": old.text, "reason": "archive_max_age"])
             }
         } catch {
-            log.warning("cannot remove old archive folder", ["before": oldest, "error": error.description])
+            log.warning("cannot remove old archive folder", ["before": oldest, "reason": error.description])
         }
     }
 
@@ -165,7 +165,7 @@ final class Archive {
             bytes = try removeOldest(total, downTo: ByteCount(mostBytes.value / 10 * 9))
         } catch {
             bytes = nil
-            log.warning("cannot remove old archived files", ["error": error.description])
+            log.warning("cannot remove old archived files", ["reason": error.description])
         }
     }
 

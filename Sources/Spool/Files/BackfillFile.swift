@@ -202,7 +202,9 @@ public final class BackfillFile {
     /// Reads the next pieces of a JSON text: events up to the limit are joined in one piece, and a problem
     /// follows as a piece of its own.
     private func readObjects(_ limit: Int) throws(SystemError) {
-        var (bytes, start, last) = ([UInt8](), Int64(0), splitter.resumption)
+        var bytes = [UInt8]()
+        var start = Int64(0)
+        var last = splitter.resumption
         func end(with piece: FilePiece?) {
             if !bytes.isEmpty {
                 waiting.append(FilePiece(bytes: bytes, offset: start, end: positionText(last)))

@@ -41,7 +41,8 @@ struct Mount: Error {
     private init(line: Substring) {
         // `36 35 98:0 / /mnt rw,noatime - ext3 /dev/root rw`; a source may be empty.
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
-        let (device, type) = (words.dropFirst(2).first ?? "0:", words.dropLast(2).last ?? "")
+        let device = words.dropFirst(2).first ?? "0:"
+        let type = words.dropLast(2).last ?? ""
         number = words.first.map(String.init) ?? ""
         path = SilentFiles.mountPoints(in: Array(line.utf8)).first ?? ""
         isLocal = Mount.localTypes.contains(type) || !device.hasPrefix("0:") && type != "fuseblk"

@@ -37,7 +37,8 @@ struct Stream: Hashable {
 
     /// The streams of a content by the names of its file: the original name, and the name after rotation.
     static func of(_ holder: Holder, _ origin: FileName, _ name: FileName) -> [Stream] {
-        let (stem, other) = (origin.stem, name.stem)
+        let stem = origin.stem
+        let other = name.stem
         return (stem == other ? [stem] : [stem, other]).map { Stream(holder: holder, stem: $0) }
     }
 

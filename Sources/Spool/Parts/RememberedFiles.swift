@@ -275,7 +275,8 @@ struct RememberedFiles {
     private mutating func forget(
         of holder: Holder?, at time: any TimeSource, atLeast least: Int = 0, in pass: inout Pass
     ) {
-        let (wall, boot) = (time.wallTime, time.bootTime)
+        let wall = time.wallTime
+        let boot = time.bootTime
         var forgotten = 0
         while let first = missing[holder]?.first {
             let isMissing = isCurrent(first)

@@ -63,10 +63,12 @@ struct NamePattern: Sendable {
                 last = (next, offset)
             } else if next < tokens.count, case .one(let set) = tokens[next], set.contains(characters[offset])
             {
-                (next, offset) = (next + 1, offset + 1)
+                next = next + 1
+                offset = offset + 1
             } else if let run = last {
                 last = (run.next, run.offset + 1)
-                (next, offset) = (run.next, run.offset + 1)
+                next = run.next
+                offset = run.offset + 1
             } else {
                 return false
             }
@@ -127,7 +129,8 @@ struct NamePattern: Sendable {
         var characters = [UInt32]()
         var offset = 0
         characters.reserveCapacity(bytes.count)
-        var (parser, input) = (Unicode.UTF8.ForwardParser(), bytes.makeIterator())
+        var parser = Unicode.UTF8.ForwardParser()
+        var input = bytes.makeIterator()
         while true {
             switch parser.parseScalar(from: &input) {
             case .valid(let encoded):
@@ -306,7 +309,9 @@ extension NamePattern {
         }
 
         private static let classes: [String: [ClosedRange<UInt32>]] = {
-            let (digit, upper, lower) = (UInt32(0x30)...0x39, UInt32(0x41)...0x5A, UInt32(0x61)...0x7A)
+            let digit = UInt32(0x30)...0x39
+            let upper = UInt32(0x41)...0x5A
+            let lower = UInt32(0x61)...0x7A
             return [
                 "digit": [digit], "upper": [upper], "lower": [lower], "alpha": [upper, lower],
                 "alnum": [digit, upper, lower], "xdigit": [digit, 0x41...0x46, 0x61...0x66],

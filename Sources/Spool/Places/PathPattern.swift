@@ -128,7 +128,8 @@ struct PathPattern: Sendable, Hashable {
 
     /// Whether a path can fit both, before or after rotation.
     func meets(_ other: PathPattern) -> Bool {
-        let (mine, theirs) = (parts, other.parts)
+        let mine = parts
+        let theirs = other.parts
         // Pairs of parts that a path can reach in both.
         var reached = Array(repeating: Array(repeating: false, count: theirs.count), count: mine.count)
         reached[0][0] = true

@@ -59,7 +59,9 @@ struct PatternText {
 
     /// The braces to expand first: the leftmost ones, without those around which there are others to expand.
     private static func firstGroup(in text: [UInt8]) throws(Mistake) -> Group? {
-        var (open, first, index) = ([Group](), Group?.none, 0)
+        var open = [Group]()
+        var first = Group?.none
+        var index = 0
         while index < text.count {
             switch text[index] {
             case UInt8(ascii: "\\"): index += 1

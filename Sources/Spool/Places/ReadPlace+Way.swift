@@ -133,7 +133,8 @@ extension ReadPlace {
             links += 1
             guard links <= RealPath.mostLinks else { throw SystemError("openat", number: ELOOP) }
             let end = try follow(target, from: directory.raw, &links, reach)
-            let (holder, link) = (try FileSystem.status(directory), try FileSystem.status(next))
+            let holder = try FileSystem.status(directory)
+            let link = try FileSystem.status(next)
             let found = try FileSystem.status(end)
             let owner = holder.belongs(toRootOr: geteuid()) ? link : holder
             guard owner.belongs(toRootOr: geteuid()) || reach != .ownLinks && found.owner == owner.owner,

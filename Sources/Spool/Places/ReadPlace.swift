@@ -98,7 +98,8 @@ public struct ReadPlace: Sendable, Hashable {
         var moved = self
         moved.root = root
         moved.follow = follow.map { (try? ReadPlace.real($0)) ?? $0 }
-        let (old, new) = (ReadPlace.names(in: self.root), ReadPlace.names(in: root).map(ReadPlace.part))
+        let old = ReadPlace.names(in: self.root)
+        let new = ReadPlace.names(in: root).map(ReadPlace.part)
         moved.excluded = excluded.map { pattern in
             guard pattern.parts.count > old.count, zip(pattern.parts, old).allSatisfy({ $0.literal == $1 })
             else {

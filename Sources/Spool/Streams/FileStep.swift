@@ -44,8 +44,11 @@ struct FileWaits: Equatable, Sendable {
     var unclosed: Duration
 
     init(_ options: SpoolOptions) {
-        (text, settle, seal) = (options.textTime, options.settleTime, options.sealTime)
-        (giveUp, unclosed) = (options.giveUpTime, options.unclosedTime)
+        text = options.textTime
+        settle = options.settleTime
+        seal = options.sealTime
+        giveUp = options.giveUpTime
+        unclosed = options.unclosedTime
     }
 }
 

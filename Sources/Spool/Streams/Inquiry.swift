@@ -169,7 +169,8 @@ struct Inquiry {
     private func judge(_ sight: Sight) -> Step {
         var best = (proven: Int64(0), mark: Mark.start, content: KnownContent?.none)
         for content in contents {
-            var (mark, proven) = (content.taken, content.taken.offset)
+            var mark = content.taken
+            var proven = content.taken.offset
             if let end = sight.end, content.taken.offset > end.offset {
                 // The copy was made before all of the content was written. An equal beginning alone proves
                 // nothing, because many files begin alike; a mark must match.
@@ -182,7 +183,8 @@ struct Inquiry {
                 // Only a file that was truncated or rewritten has been copied. A file with the same beginning
                 // as a renamed or deleted one is another start of the program, of which only the proven part
                 // was read.
-                (mark, proven) = (content.isCutOff ? end : proof, proof.offset)
+                mark = content.isCutOff ? end : proof
+                proven = proof.offset
             } else {
                 guard sight.holds(mark), sight.endsLine(at: mark.offset) else { continue }
                 if let carrier = content.carrier {

@@ -225,7 +225,8 @@ struct Streams {
         guard let last = file.trace.marks.last, last.offset == checkpoint.offset else {
             return checkpoint.offset
         }
-        (file.taken, file.committed) = (last, last.offset)
+        file.taken = last
+        file.committed = last.offset
         if let end = unreadEnd, end > last.offset, last.offset > 0 {
             // If the file was truncated or rewritten while no agent ran, the bytes up to here are looked for
             // in copies, as if the agent had seen it happen.
@@ -238,7 +239,8 @@ struct Streams {
     /// Continues a file whose checkpoint has an offset without a mark, at the mark that was computed from the
     /// file.
     func goOn(_ file: AppendFile, at mark: Mark) {
-        (file.taken, file.committed) = (mark, mark.offset)
+        file.taken = mark
+        file.committed = mark.offset
         assertWhole(file)
     }
 

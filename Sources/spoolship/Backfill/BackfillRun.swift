@@ -159,7 +159,8 @@ struct BackfillRun: Sendable {
         let isSame = try orFail(.inputOutput, try file.begin(at: place))
         let isKnown = isSame && place != nil
         course.progress.skip(file.position)
-        let (events, bad) = (course.read, course.bad)
+        let events = course.read
+        let bad = course.bad
         while let piece = try orFail(.inputOutput, try file.next(atMost: pieceBytes)) {
             let result: JSONValue
             switch try offer(piece, of: file, from: place, &course) {

@@ -77,7 +77,8 @@ enum ContainerCommands {
             }
             let version = refresh["version"]?.integer.map { ", version \($0) is in force" } ?? ""
             let message = isGood ? "" : ": \(refresh["message"]?.string ?? "")"
-            let (id, result) = (refresh["id"]?.string ?? "?", refresh["result"]?.string ?? "?")
+            let id = refresh["id"]?.string ?? "?"
+            let result = refresh["result"]?.string ?? "?"
             try invocation.show(refresh, or: "\(id): \(result)\(message)\(version)\n")
         }
         try invocation.end(code)

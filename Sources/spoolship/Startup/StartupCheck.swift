@@ -167,7 +167,8 @@ struct StartupCheck {
     private mutating func checkOwner() {
         // If an agent answers, it is the one that is configured, and holds the locks rightly.
         guard !StartupCheck.answers(settings.control.socket) else { return }
-        let (state, spool) = (settings.agent.stateDirectory, settings.spool.directory)
+        let state = settings.agent.stateDirectory
+        let spool = settings.spool.directory
         checkOwner(of: state, lock: state, "agent.state_directory")
         guard !isSpoolSilent else { return }
         checkOwner(of: spool, lock: "\(spool)/.spoolship/lock", "spool.directory")

@@ -27,7 +27,8 @@ struct Acknowledged: Sendable {
             latestBeginning = max(latestBeginning ?? began, began)
         }
         batches += 1
-        (last, trustedAt) = (now.wall, now.boot)
+        last = now.wall
+        trustedAt = now.boot
         defer { isWithSettings = true }
         return !isWithSettings
     }

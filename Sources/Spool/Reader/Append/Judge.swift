@@ -255,7 +255,7 @@ final class Judge {
             return packed
         } catch {
             reports.failed()
-            context.log.error("archive cannot be unpacked", ["error": error.message])
+            context.log.error("archive cannot be unpacked", ["reason": error.message])
             return nil
         }
     }
