@@ -13,8 +13,8 @@ public struct EventSource {
     let isBackfill: Bool
 }
 
-/// The members of an app that tags hide, as a function of the names that lead to them. The number changes
-/// with the answers, so that what was derived from them can be renewed.
+/// The members of an app that tags hide, as a function of the names that lead to them. The number is
+/// another one as soon as an answer may be another one, so that nothing derived from old answers is used.
 public typealias HiddenPaths = (number: Int, hides: ([[UInt8]]) -> Bool)
 
 /// What the pass keeps of an app: its settings, prepared for use, and the names that it has used today.

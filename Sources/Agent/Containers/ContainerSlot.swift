@@ -75,7 +75,7 @@ final class ContainerSlot: @unchecked Sendable {
         for waiter in told { waiter.resume(returning: end) }
     }
 
-    /// Puts a document in force, or none.
+    /// Makes a document the one in force; nil: none is. What was evaluated by the one before is forgotten.
     func rule(by container: CompiledContainer?) {
         guard current !== container else { return }
         state.current = container

@@ -84,7 +84,7 @@ actor RestartWatch: MetricCollector, LoopActor {
         )
     }
 
-    /// Looks once an hour from now on, even if nobody asks: the log then has the problem.
+    /// Begins to check once an hour, so that the log names a problem before anybody asks `status`.
     func start() {
         timer = loop.after(RestartWatch.readEvery) {
             self.assumeIsolated { $0.start() }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A bound for the bodies that arrive at a time, over all connections of the servers that share it.
+/// A bound for all bodies that are being received, over all connections of the servers that share it.
 /// Thread-safe.
 package final class BodyRoom: Sendable {
     /// Most bytes.

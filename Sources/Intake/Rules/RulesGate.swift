@@ -72,13 +72,13 @@ struct RulesGate {
         return offered
     }
 
-    /// Keeps `resume` until the lines that were left can be offered again. Returns false, and forgets
-    /// `resume`, if a commit comes first.
+    /// Calls `resume` as soon as the lines that were left can be offered again. Returns false, and does not
+    /// keep `resume`, if a commit must come first.
     func park(_ resume: @escaping () -> Void) -> Bool {
         switch obstacle {
         case .question?: rules?.whenAnswered(resume)
-        // Calls are made only once a commit holds them. With new ones pending, room comes after that commit
-        // only.
+        // A call is made only after a commit has stored it. While new calls wait for the commit, no call
+        // can end and make room.
         case .fullCalls? where !calls.hasNew: calls.whenRoom(resume)
         case .document? where !isOld: rules?.whenPublished(resume)
         case .document?, .fullCalls?, nil: return false

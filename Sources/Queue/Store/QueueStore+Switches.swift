@@ -24,7 +24,7 @@ extension QueueStore {
     /// The row of table `switch` with the text of `ConsentStates`.
     static let consentSwitch = "agent.consent"
 
-    /// Sets what holds about consent, durably. From then on no batch is leased with events that must not be
+    /// Stores the consent of apps, durably. From then on no batch is leased with events that must not be
     /// sent; `withhold` takes them out of the queue.
     public func setConsent(_ states: ConsentStates) async throws(QueueError) {
         let text = states.text

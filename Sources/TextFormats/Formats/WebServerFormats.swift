@@ -310,7 +310,7 @@ enum HAProxyFormat {
     private static let connectionNames: [StaticString] = [
         "connections_process", "connections_frontend", "connections_backend", "connections_server", "retries",
     ]
-    /// Members of the places in queues.
+    /// Members of the request's positions in the queues of HAProxy.
     private static let queueNames: [StaticString] = ["queue_server", "queue_backend"]
 
     /// Writes numbers between slashes under names, in order; fewer numbers than names leave members out.

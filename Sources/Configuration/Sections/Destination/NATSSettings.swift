@@ -73,7 +73,7 @@ extension NATSSettings: SettingsSection {
 }
 
 extension DestinationSettings {
-    /// Checks what contradicts in a destination of type `nats`.
+    /// Reports settings of a destination of type `nats` that contradict each other.
     func check(_ nats: NATSSettings, path: String, _ context: inout ReadContext) {
         // All ways that are configured. A password without a user, or the reverse, is reported for all types.
         let ways = [
