@@ -4,7 +4,9 @@
 # section of its own, so that what nobody calls is left out. CBuild has what is wrapped.
 # sections.ld keeps constants where nothing can write.
 # docs/contributing/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
-RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
+# It is built in a directory of its own, so that the tests may be built beside it: neither build alone keeps two processors busy.
+BINARY = .build/binary
+RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build --scratch-path $(BINARY) -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName $(FLAGS)
@@ -13,7 +15,7 @@ RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
 SOURCES = Package.swift Sources Tests Benchmarks/Sources
 
-.PHONY: help build binary test deb life image faults run bench latency hostile storm lint format clean
+.PHONY: help build binary test bundle deb life image faults run bench latency hostile storm lint format clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
@@ -21,8 +23,8 @@ help: ## list these targets
 build: ## build the release binary, build/spoolship, and its debug symbols, build/spoolship.debug
 	@scripts/bootstrap build
 	@$(RELEASE)
-	@mkdir -p build && objcopy --only-keep-debug --compress-debug-sections .build/release/spoolship build/spoolship.debug
-	@strip --strip-unneeded --remove-section=.comment -o build/spoolship .build/release/spoolship
+	@mkdir -p build && objcopy --only-keep-debug --compress-debug-sections $(BINARY)/release/spoolship build/spoolship.debug
+	@strip --strip-unneeded --remove-section=.comment -o build/spoolship $(BINARY)/release/spoolship
 	@! grep -q RegexParser build/spoolship || { echo "build: the library of regular expressions is in the binary, 1.5 MB: who searches a text for a text?" >&2; exit 1; }
 	@[ "$(RE2)" = re2 ] || ! objdump -p build/spoolship | grep 'NEEDED *libre2' || { echo "build: RE2 is not in the binary: make clean" >&2; exit 1; }
 	@ls -l build/spoolship | awk '{ printf "built build/spoolship, %.1f MB\n", $$5 / 1000000 }'
@@ -32,8 +34,12 @@ binary:
 
 test: ## lint, build, and run every test
 	@scripts/bootstrap test
-	@$(MAKE) --no-print-directory lint build
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory --jobs=2 build bundle
 	@scripts/test
+
+bundle:
+	@swift build --build-tests
 
 deb: ## make the Debian package, build/spoolship_VERSION_ARCH.deb, and check it with lintian; ARCH=arm64 on any machine, needs root
 ifeq ($(ARCH),arm64)

@@ -254,9 +254,12 @@ struct QueueDamageTests {
     func everyPage(_ damage: Damage) async throws {
         let original = try await busy()
         let pages = original.database.count / QueueDamageTests.pageSize
+        // Each page in two of the four ways, or with more rounds than by default in all of them.
+        let step = QueueDamageTests.rounds > 8 ? 1 : 2
+        let first = [.zeros, .torn].contains(damage) ? 0 : step - 1
         var random = SplitMix64(seed: QueueDamageTests.seed)
         var salvaged = 0
-        for page in 0..<pages {
+        for page in stride(from: first, to: pages, by: step) {
             var copy = original
             let start = page * QueueDamageTests.pageSize
             let other = (page + 7) % pages
@@ -310,7 +313,7 @@ struct QueueDamageTests {
                 Issue.record("\(name), \(stage): \(error)")
             }
         }
-        #expect(salvaged > pages / 8, "\(salvaged) of \(pages)")
+        #expect(salvaged > pages / step / 8, "\(salvaged) of \(pages)")
     }
 
     @Test("a queue that another process writes to is not damaged: the start fails, and nothing is replaced")
