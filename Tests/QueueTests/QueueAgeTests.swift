@@ -157,4 +157,67 @@ struct QueueAgeTests {
         #expect(ledger.acknowledged == 50 && ledger.expired == 100 && ledger.balances)
         await store.close()
     }
+
+    @Test(
+        "ac12: what looks too old by a clock that was set is not sent until the clock is trusted; others are",
+        arguments: [true, false], [true, false])
+    func heldBack(isCorrected: Bool, isRestarted: Bool) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let right = fixture.time.wallTime
+        var store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        _ = try await store.store(maker.commit(3))
+        if isRestarted {
+            // A batch that an earlier process has formed.
+            let whole = try #require(try await store.leaseNext(request()))
+            let formed = try #require(try await store.leaseNext(request()))
+            #expect(numbers(whole) + numbers(formed) == Array(0..<53))
+            await store.close()
+        }
+        fixture.time.step(to: right + .seconds(40 * 86_400))
+        if isRestarted { store = try fixture.open() }
+        maker.time = fixture.time.wallTime
+        _ = try await store.store(maker.commit(2))
+        // A chunk with one young event is sent: it may be another app's.
+        var mixed = maker.commit(4, full: true)
+        mixed.chunks[0].eventTimes = right...maker.time
+        _ = try await store.store(mixed)
+        #expect(try await taken(store) == Array(53..<59))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 53)
+        if isCorrected {
+            fixture.time.step(to: right)
+            #expect(try await taken(store) == Array(0..<53))
+        } else {
+            fixture.time.advance(by: .seconds(599))
+            #expect(try await store.leaseNext(request()) == nil)
+            #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 0)
+            fixture.time.advance(by: .seconds(1))
+            #expect(try await store.leaseNext(request()) == nil)
+            #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.expired == 53 })
+        }
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.queued == 0 })
+        await store.close()
+    }
+
+    /// Numbers of all events that leases give out, in ascending order; they are acknowledged.
+    private func taken(_ store: QueueStore) async throws -> [Int] {
+        var found: [Int] = []
+        while let batch = try await store.leaseNext(request()) {
+            found += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        return found.sorted()
+    }
+
+    @Test("ac12: what looks too old by a clock that was set is sent if new events need its room")
+    func heldBackWithoutRoom() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.maxSize = 60_000 }
+        while case .stored = try await store.store(maker.commit(50, size: 64, full: true)) {}
+        fixture.time.step(to: fixture.time.wallTime + .seconds(40 * 86_400))
+        #expect(try await store.leaseNext(request()) != nil)
+        await store.close()
+    }
 }
