@@ -10,13 +10,13 @@ struct BulkBody: ~Copyable {
     private var id = BodyBuffer(capacity: 320)
     private var times = TimestampWriter()
 
-    init(_ batch: BatchHeader, capacity: Int) {
+    init(_ batch: BatchHeader, _ out: consuming BodyBuffer) {
         self.batch = batch
-        out = BodyBuffer(capacity: capacity)
+        self.out = out
     }
 
     /// The request.
-    var array: [UInt8] { out.array }
+    consuming func written() -> BodyBuffer { out }
 
     /// Adds an event.
     ///

@@ -32,11 +32,13 @@ package struct ElasticsearchEncoder: BatchEncoder {
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let index = try templates?.fill(for: header) { () throws(OutputError) in try EventView.all(lines) }
         guard !mapsToECS else { return try schemaDocuments(lines, header, index) }
-        var body = BulkBody(header, capacity: lines.count + header.events * 128)
-        try EventScan.forEach(lines) { event, position in
-            body.add(event, at: position, index: index?[position][0])
+        return try BodyBuffer.array(capacity: lines.count + header.events * 128) { out throws(OutputError) in
+            var body = BulkBody(header, out)
+            try EventScan.forEach(lines) { event, position in
+                body.add(event, at: position, index: index?[position][0])
+            }
+            return body.written()
         }
-        return body.array
     }
 
     /// The documents with the names of the Elastic Common Schema.

@@ -126,15 +126,21 @@ package struct LokiEncoder: BatchEncoder {
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let filled = try filling.fill(for: header) { () throws(OutputError) in try EventView.all(lines) }
         var streams = LokiStreams(namesApp: namesApp, host: host, dividesByHour: isLate)
-        var entries = LokiEntries(header, metadata, capacity: lines.count + lines.count / 2 + 4096)
-        try EventScan.forEach(lines) { event, index in
-            let known = header.apps.indices.contains(index) ? header.apps[index] : ""
-            let stream = streams.number(
-                of: event, owner: known, values: filled.number(of: index), at: event.time ?? header.acceptedAt
-            )
-            entries.add(event, at: index, to: stream)
+        return try BodyBuffer.array(capacity: lines.count + lines.count / 2 + 4096) {
+            out throws(OutputError) in
+            var entries = LokiEntries(header, metadata, to: out)
+            try EventScan.forEach(lines) { event, index in
+                let known = header.apps.indices.contains(index) ? header.apps[index] : ""
+                let stream = streams.number(
+                    of: event, owner: known, values: filled.number(of: index),
+                    at: event.time ?? header.acceptedAt
+                )
+                entries.add(event, at: index, to: stream) {
+                    labels(of: streams.streams[stream], in: header, filled)
+                }
+            }
+            return entries.request(streams.streams.map { labels(of: $0, in: header, filled) })
         }
-        return entries.body(streams.streams.map { labels(of: $0, in: header, filled) })
     }
 
     /// The labels of a stream, as a JSON object.

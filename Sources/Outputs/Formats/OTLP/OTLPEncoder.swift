@@ -28,9 +28,11 @@ package struct OTLPEncoder: BatchEncoder {
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         // Attributes repeat names and lengths, so records are longer than their events.
         let capacity = lines.count * 2 + 4096
-        switch encoding {
-        case .protobuf: return try request(OTLPBinarySink(capacity: capacity), lines, header).out.array
-        case .json: return try request(OTLPJSONSink(capacity: capacity), lines, header).out.array
+        return try BodyBuffer.array(capacity: capacity) { out throws(OutputError) in
+            switch encoding {
+            case .protobuf: try request(OTLPBinarySink(out), lines, header).written()
+            case .json: try request(OTLPJSONSink(out), lines, header).written()
+            }
         }
     }
 

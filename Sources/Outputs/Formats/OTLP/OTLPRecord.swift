@@ -17,6 +17,8 @@ struct OTLPRecord: ~Copyable {
     private var own: [Int] = []
     /// Hashes of the names of all attributes that are not the agent's.
     private var hashes: [UInt32] = []
+    /// The last hashes that were found to differ: most records of a log have the names of the one before.
+    private var differing: [UInt32] = []
 
     /// Writes a record into the field `logRecords`.
     ///
@@ -134,7 +136,11 @@ struct OTLPRecord: ~Copyable {
             }
             hashes.append(property.hash)
         }
-        return isCertain && areDifferent
+        guard isCertain else { return false }
+        if hashes == differing { return true }
+        guard areDifferent else { return false }
+        differing = hashes
+        return true
     }
 
     /// Whether all hashes differ; false if there are too many to compare.

@@ -63,7 +63,10 @@ extension OTLPSink where Self: ~Copyable {
 struct OTLPBinarySink: OTLPSink, ~Copyable {
     var out: BodyBuffer
 
-    init(capacity: Int) { out = BodyBuffer(capacity: capacity) }
+    init(_ out: consuming BodyBuffer) { self.out = out }
+
+    /// What was written.
+    consuming func written() -> BodyBuffer { out }
 
     @inline(__always)
     mutating func open(_ field: UInt8, _ name: StaticString, about length: Int) -> OTLPMark {
@@ -184,10 +187,13 @@ extension BodyBuffer {
 struct OTLPJSONSink: OTLPSink, ~Copyable {
     var out: BodyBuffer
 
-    init(capacity: Int) {
-        out = BodyBuffer(capacity: capacity)
-        out.byte(UInt8(ascii: "{"))
+    init(_ out: consuming BodyBuffer) {
+        self.out = out
+        self.out.byte(UInt8(ascii: "{"))
     }
+
+    /// What was written.
+    consuming func written() -> BodyBuffer { out }
 
     mutating func finish() {
         takeBackComma()

@@ -11,14 +11,55 @@ struct BodyBuffer: ~Copyable {
     private(set) var start: UnsafeMutablePointer<UInt8>
     private(set) var count = 0
     private var capacity: Int
+    /// Whether the memory is the buffer's own; false for memory of an array that is being made.
+    private var ownsMemory: Bool
 
     /// - Parameter capacity: bytes that fit without growing.
     init(capacity: Int) {
         self.capacity = max(capacity, 64)
         start = .allocate(capacity: self.capacity)
+        ownsMemory = true
     }
 
-    deinit { start.deallocate() }
+    private init(in memory: UnsafeMutablePointer<UInt8>, capacity: Int) {
+        self.capacity = capacity
+        start = memory
+        ownsMemory = false
+    }
+
+    deinit {
+        if ownsMemory {
+            start.deallocate()
+        }
+    }
+
+    /// An array of what `write` appends. Bodies are large: written elsewhere, they would have to be copied.
+    ///
+    /// - Parameters:
+    ///   - capacity: bytes that fit; a body that is longer is copied.
+    ///   - write: gets an empty buffer, and returns it.
+    static func array<Failure: Error>(
+        capacity: Int, _ write: (consuming BodyBuffer) throws(Failure) -> BodyBuffer
+    ) throws(Failure) -> [UInt8] {
+        var failure: Failure?
+        var moved: [UInt8]?
+        let capacity = max(capacity, 64)
+        let body = [UInt8](unsafeUninitializedCapacity: capacity) { memory, count in
+            guard let base = memory.baseAddress else { return }
+            do throws(Failure) {
+                let out = try write(BodyBuffer(in: base, capacity: capacity))
+                if out.ownsMemory {
+                    moved = out.array
+                } else {
+                    count = out.count
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return moved ?? body
+    }
 
     /// The bytes as an array of their own.
     var array: [UInt8] { Array(UnsafeBufferPointer(start: start, count: count)) }
@@ -155,8 +196,11 @@ struct BodyBuffer: ~Copyable {
         let larger = max(capacity * 2, count + more)
         let moved = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
         memcpy(moved, start, count)
-        start.deallocate()
+        if ownsMemory {
+            start.deallocate()
+        }
         start = moved
+        ownsMemory = true
         capacity = larger
     }
 }
