@@ -1,6 +1,7 @@
 import EventLoops
 import Glibc
 import Model
+import SpoolshipClient
 import TestKit
 import Testing
 
@@ -247,6 +248,50 @@ extension EndToEnd {
             #expect(try bench.figures().value(saved) == 1)
             #expect(try bench.command("network", "off").code == 0)
             #expect(try refresh() == (75, "no_network"))
+        }
+
+        @Test(
+            "tm04, tm07: the client opens a published container; a refresh ends with a version or a reason")
+        func clientRefreshes() throws {
+            try nginx.publish(try signed(document(1)))
+            try bench.startAgent()
+            // A busy machine must not decide how a request ends.
+            let client = AgentContainer(
+                id: "GTM-1234", socket: "\(bench.path)/control.sock", timeout: .seconds(120))
+            #expect(try client.open(.preferFresh, timeout: .seconds(60)))
+            #expect(try !client.isDefault() && client.string(forKey: "greeting") == "version 1")
+            let confirmed = try client.lastRefreshTime()
+            #expect(confirmed > 0)
+            try nginx.publish(try signed(document(2)))
+            #expect(try client.refresh() == .success(version: 2))
+            #expect(try client.refresh() == .success(version: 2))
+            #expect(try client.string(forKey: "greeting") == "version 2")
+            #expect(try client.lastRefreshTime() >= confirmed)
+
+            func expect(
+                _ reason: AgentContainer.RefreshFailure, sourceLocation: SourceLocation = #_sourceLocation
+            ) throws {
+                let end = try client.refresh()
+                guard case .failure(reason, let message) = end, !message.isEmpty else {
+                    Issue.record("\(end)", sourceLocation: sourceLocation)
+                    return
+                }
+            }
+            #expect(unlink("\(nginx.files)/GTM-1234") == 0)
+            try expect(.serverError)
+            try nginx.publish(try signed(document(1)))
+            try expect(.refused)
+            nginx.stop()
+            try expect(.networkError)
+            #expect(try bench.command("network", "off").code == 0)
+            try expect(.noNetwork)
+            #expect(try client.string(forKey: "greeting") == "version 2")
+
+            // Without a server the saved document is opened.
+            #expect(try bench.stopAgent() == 0)
+            try bench.startAgent()
+            #expect(try client.open(.preferNonDefault, timeout: .seconds(60)))
+            #expect(try !client.isDefault() && client.string(forKey: "greeting") == "version 2")
         }
 
         @Test(

@@ -58,7 +58,7 @@ struct MappingPageTests {
         ("default container in the bundle", "ContainersTests/DefaultFileTests", "namings"),
         ("container.string(forKey:)", "EndToEndTests/ClientTests", "container"),
         ("container.isDefault", "EndToEndTests/ClientTests", "container"),
-        ("container.refresh()", "EndToEndTests/ClientTests", "container"),
+        ("container.refresh()", "EndToEndTests/ContainerTests", "clientRefreshes"),
         ("containerRefreshBegin", "EndToEndTests/ClientTests", "container"),
         ("dataLayer.push(_:)", "SpoolshipClientTests/ClientTests", "pushes"),
         ("dataLayer.get(_:)", "ContainersTests/DataLayerTests", "tm11_eventsArePushed"),
