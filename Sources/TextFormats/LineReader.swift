@@ -11,7 +11,7 @@ struct LineReader {
     /// early.
     var fieldFrom: UnsafePointer<UInt8>
     /// The address after the record's last byte.
-    private let end: UnsafePointer<UInt8>
+    let end: UnsafePointer<UInt8>
     /// Offset of the last failure, from the record's beginning.
     private var failedAt = 0
     /// The expected text there. Only the last failure is kept: each layout that is tried leaves one.

@@ -13,11 +13,12 @@ public struct RecordWriter: ~Copyable {
     private var storage: UnsafeMutablePointer<UInt8>
     /// Size of `storage` in bytes.
     private var capacity: Int
-    /// The end of what is written, and the place of the next byte.
-    private var out: UnsafeMutablePointer<UInt8>
+    /// The end of what is written, and the place of the next byte. Only for the extensions of this type, which
+    /// reserve the room that they write to.
+    var out: UnsafeMutablePointer<UInt8>
     /// End of the memory that may be loaded while texts of the current record are copied, 16 bytes at a time.
     /// Without it the copy of the last value could read beyond the block, into a page that is not mapped.
-    private var readable: UnsafePointer<UInt8>
+    private(set) var readable: UnsafePointer<UInt8>
     /// The time that was read last: the next line often has the same text, and parsing is dearer than
     /// comparing.
     private var last = LastTime()
@@ -301,9 +302,24 @@ public struct RecordWriter: ~Copyable {
     /// cached, because nearly all lines are of one day.
     @inline(__always)
     mutating func time(_ time: Timestamp) {
+        guard time == last.written else {
+            newTime(time)
+            return
+        }
+        reserve(LastTime.mostText)
+        let begin = mark
+        memcpy(out, &last.writtenText, LastTime.mostText)
+        out += last.writtenCount
+        timestamp = begin + LastTime.nameLength..<mark - 1
+    }
+
+    /// Writes `timestamp`, and keeps its text: the next line often has the same time.
+    @inline(never)
+    private mutating func newTime(_ time: Timestamp) {
+        let whole = mark
         append("\"timestamp\":\"")
         let begin = mark - 1
-        reserve(32)
+        reserve(LastTime.mostText)
         let seconds = time.nanoseconds.floored(by: 1_000_000_000)
         let days = seconds.quotient.floored(by: 86_400)
         if days.quotient != last.day {
@@ -330,6 +346,10 @@ public struct RecordWriter: ~Copyable {
         out += digits
         append("Z\",")
         timestamp = begin..<mark - 1
+        last.written = time
+        last.writtenCount = mark - whole
+        assert(begin - whole == LastTime.nameLength && last.writtenCount <= LastTime.mostText)
+        memcpy(&last.writtenText, storage + whole, last.writtenCount)
     }
 
     /// Writes two digits and a byte.
@@ -625,7 +645,7 @@ public struct RecordWriter: ~Copyable {
 
     /// Makes room for more bytes. Callers write behind `out` without further checks.
     @inline(__always)
-    private mutating func reserve(_ more: Int) {
+    mutating func reserve(_ more: Int) {
         if storage + capacity - out < more {
             grow(more)
         }
@@ -655,4 +675,14 @@ private struct LastTime {
     /// not a day.
     var day = Int64.min
     var dayText: (UInt64, UInt16) = (0, 0)
+    /// The time that was written last; nil before the first.
+    var written: Timestamp?
+    /// The whole member that was written, with its comma: `writtenCount` bytes count.
+    var writtenText: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
+    var writtenCount = 0
+
+    /// Size of `writtenText`. The longest member has 45 bytes, with nine digits of the second.
+    static let mostText = 48
+    /// Length of `"timestamp":`.
+    static let nameLength = 12
 }

@@ -60,6 +60,23 @@ struct Template: Sendable {
         let isQuoted: Bool
         /// See `Field.mayEnd`.
         let mayEnd: Bool
+        /// Whether the fast way for plain text may read the field (`parsePlain`).
+        let mayBePlain: Bool
+
+        /// A field whose name and literal are in memory that stays.
+        init(_ field: Field, name: Bytes, literal: Bytes) {
+            kind = field.kind
+            self.name = name
+            self.literal = literal
+            isQuoted = field.isQuoted
+            mayEnd = field.mayEnd
+            let isKnown =
+                switch field.kind {
+                case .text, .number, .request, .skipped: true
+                default: false
+                }
+            mayBePlain = isKnown && !literal.isEmpty && name.count <= RecordWriter.shortCopy
+        }
     }
 
     /// The compiled fields, and the memory of their names and literals. A class, because it must be freed
@@ -88,9 +105,8 @@ struct Template: Sendable {
                 steps.initializeElement(
                     at: index,
                     to: Step(
-                        kind: field.kind, name: Bytes(UnsafePointer(name), field.name.count),
-                        literal: Bytes(UnsafePointer(literal), field.literal.count), isQuoted: field.isQuoted,
-                        mayEnd: field.mayEnd))
+                        field, name: Bytes(UnsafePointer(name), field.name.count),
+                        literal: Bytes(UnsafePointer(literal), field.literal.count)))
             }
         }
 
@@ -176,8 +192,16 @@ struct Template: Sendable {
                 return reader.fail(String(decoding: prefix.buffer, as: UTF8.self))
             }
             let fields = fields
+            let loads = writer.loads(upTo: reader.end)
             var index = 0
             while index < fields.count {
+                if loads, fields[index].mayBePlain,
+                    Template.parsePlain(fields[index], &reader, into: &writer)
+                {
+                    if fields[index].mayEnd, reader.isAtEnd { return true }
+                    index += 1
+                    continue
+                }
                 switch fields[index].kind {
                 case .rest, .severityAndMessage:
                     return Template.parseLast(fields[index], &reader, into: &writer)
@@ -204,6 +228,36 @@ struct Template: Sendable {
             }
             return reader.isAtEnd ? true : reader.fail("the end of the line")
         }
+    }
+
+    /// Reads and writes a field of plain text with the literal after it, which most fields are. Returns false,
+    /// with nothing read and nothing written, for any other field.
+    @inline(__always)
+    private static func parsePlain(
+        _ field: Step, _ reader: inout LineReader, into writer: inout RecordWriter
+    ) -> Bool {
+        let start = reader.p
+        let mark = writer.mark
+        let found: UnsafePointer<UInt8>?
+        switch field.kind {
+        case .request:
+            found = RequestLine.writePlain(
+                from: start, to: field.literal[0], before: reader.end, into: &writer)
+        case .number:
+            found = writer.plainField(
+                field.name, isNumber: true, from: start, to: field.literal[0], before: reader.end)
+        default:
+            found = writer.plainField(
+                field.name, isNumber: false, from: start, to: field.literal[0], before: reader.end)
+        }
+        guard let found else { return false }
+        reader.p = found
+        guard reader.skip(field.literal) else {
+            reader.p = start
+            writer.goBack(to: mark)
+            return false
+        }
+        return true
     }
 
     /// Reads a field at which the record ends before the format does. The field must not hold the mark that
@@ -412,7 +466,7 @@ enum RequestLine {
         guard let method = line.firstIndex(of: UInt8(ascii: " ")), method > 0,
             let last = line.lastIndex(of: UInt8(ascii: " ")), last > method,
             line.dropping(last + 1).hasPrefix("HTTP/"),
-            line.prefix(method).buffer.allSatisfy({ $0 >= 0x41 && $0 <= 0x5A || $0 == 0x2D || $0 == 0x5F })
+            isMethod(line.prefix(method))
         else {
             writer.unescaped(quoted: requestName, line)
             return
@@ -425,6 +479,12 @@ enum RequestLine {
             writer.text("path", path)
         }
         writer.text("protocol", line.dropping(last + 1))
+    }
+
+    /// Whether a text is the method of a request: capitals, `-` and `_`.
+    @inline(__always)
+    static func isMethod(_ text: Bytes) -> Bool {
+        text.buffer.allSatisfy { $0 >= 0x41 && $0 <= 0x5A || $0 == 0x2D || $0 == 0x5F }
     }
 
     /// Names as they are written, made once.

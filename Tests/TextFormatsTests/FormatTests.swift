@@ -110,6 +110,36 @@ struct FormatTests {
         }
     }
 
+    @Test("plain text is read in the fast way as in the general one, whatever stands in a line and behind it")
+    func plainText() throws {
+        var random = SplitMix64(seed: 54)
+        let rows: [(TextFormat, [String])] = try FormatTable.rows.filter { $0.name != "csv" }.map { row in
+            (try format(row.name), row.samples.map(\.text))
+        }
+        let own = try format(
+            "a$one-$two:$three \"$four\" ${five:number};; $six\"$seven", numbers: ["three", "six"])
+        let bytes = Array(" \"\\=-]:;07.eG[\n\r\t\u{1}é".utf8) + [0x80, 0xFF]
+        for (format, samples) in rows + [(own, ["a1-2:3 \"4\" 5;; 6\"7", "a-b-:-1.5 \"-\" 07;; -\""])] {
+            for sample in samples {
+                for _ in 0..<200 {
+                    var line = Array(sample.utf8)
+                    for _ in 0..<Int.random(in: 1...3, using: &random) {
+                        let index = Int.random(in: 0..<line.count, using: &random)
+                        let count = Int.random(in: 0...min(2, line.count - index - 1), using: &random)
+                        line.replaceSubrange(
+                            index..<index + count, with: bytes.shuffled(using: &random).prefix(2 - count))
+                    }
+                    let tail = (0..<Int.random(in: 16...20, using: &random)).map { _ in
+                        bytes.randomElement(using: &random) ?? 0
+                    }
+                    let general = written(format, line, tail: [])
+                    let fast = written(format, line, tail: tail)
+                    #expect(fast == general, "\(String(decoding: line, as: UTF8.self))")
+                }
+            }
+        }
+    }
+
     @Test("bytes that are not UTF-8 become U+FFFD, and control characters escapes")
     func bytes() throws {
         let go = try format("go")

@@ -24,20 +24,36 @@ func format(
     return try TextFormat(settings)
 }
 
-/// The object that a record becomes, or where reading it stopped.
+/// The object that a record becomes, or where reading it stopped. It is read twice, and must be read alike.
 func parsed(_ format: TextFormat, _ record: some Collection<UInt8>) throws -> Result<JSONValue, ParseFailure>
 {
+    // With bytes behind it, as in a block: they must not matter.
+    let read = written(format, Array(record), tail: Array("\"tail\\ \u{1} of the next line\n".utf8))
+    let last = written(format, Array(record), tail: [])
+    #expect(last == read, "the last record of a block, which is read in the general way")
+    guard case .success(let bytes) = read else { return .failure(try #require(read.failure)) }
+    #expect(bytes.last == 0x0A)
+    return .success(try JSONValue(parsing: Array(bytes.dropLast())))
+}
+
+/// The bytes that a record becomes, in memory that ends with the tail.
+func written(_ format: TextFormat, _ record: [UInt8], tail: [UInt8]) -> Result<[UInt8], ParseFailure> {
     var writer = RecordWriter()
     writer.now = testNow
-    // With bytes behind it, as in a block: they must not matter.
-    let block = Array(record) + Array("\"tail\\ \u{1} of the next line\n".utf8)
+    let block = record + tail
     let failure = block.withUnsafeBytes { bytes in
         format.parse(
             UnsafeRawBufferPointer(rebasing: bytes[..<record.count]), readable: bytes.count, into: &writer)
     }
-    if let failure { return .failure(ParseFailure(failure: failure)) }
-    #expect(writer.bytes.last == 0x0A)
-    return .success(try JSONValue(parsing: Array(writer.bytes.dropLast())))
+    return failure.map { .failure(ParseFailure(failure: $0)) } ?? .success(Array(writer.bytes))
+}
+
+extension Result {
+    /// The error, or nil.
+    var failure: Failure? {
+        if case .failure(let error) = self { return error }
+        return nil
+    }
 }
 
 /// A failure as an error of `Result`.

@@ -9,8 +9,15 @@ enum PairFormats {
     static func logfmt(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         // Whether a key has a value; without one the line is prose.
         var hasValue = false
+        let loads = writer.loads(upTo: reader.end)
         reader.skipBlanks()
         while !reader.isAtEnd {
+            if loads, let after = writer.plainPair(from: reader.p, before: reader.end) {
+                hasValue = true
+                reader.p = after
+                while !reader.isAtEnd, reader.next <= 0x20 { reader.p += 1 }
+                continue
+            }
             let key = key(&reader)
             guard !key.isEmpty else { return reader.fail("a key") }
             if reader.skip("=") {

@@ -69,6 +69,23 @@ static inline __attribute__((always_inline)) uint32_t cscan_stops(const uint8_t 
 #endif
 }
 
+/// A bit for each of the sixteen bytes at `p` that is `byte`. All sixteen must be readable.
+static inline __attribute__((always_inline)) uint32_t cscan_equal(const uint8_t *p, uint8_t byte) {
+#if defined(__SSE2__)
+    __m128i text = _mm_loadu_si128((const __m128i *)p);
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8((char)byte)));
+#elif defined(__ARM_NEON)
+    static const uint8_t bits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t marked = vandq_u8(vceqq_u8(vld1q_u8(p), vdupq_n_u8(byte)), vld1q_u8(bits));
+    return (uint32_t)vaddv_u8(vget_low_u8(marked)) | (uint32_t)vaddv_u8(vget_high_u8(marked)) << 8;
+#else
+    uint32_t equal = 0;
+    for (uint32_t i = 0; i < 16; i++)
+        if (p[i] == byte) equal |= 1u << i;
+    return equal;
+#endif
+}
+
 /// The number of bytes at `p` before the first that is a quote, a backslash, a control character or not ASCII; 16 if none
 /// of the sixteen is. All sixteen must be readable.
 static inline __attribute__((always_inline)) int32_t cscan_plain(const uint8_t *p) {
