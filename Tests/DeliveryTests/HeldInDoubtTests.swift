@@ -147,6 +147,41 @@ struct HeldInDoubtTests {
         #expect(world.saysHeld && world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
+    @Test("failures in an outage are no turns of set-aside batches, which would come last in the next doubt")
+    func outageTakesNoTurns() {
+        var world = World(options { $0.batchMostEvents = 1 })
+        world.store.apps = 5
+        world.answer = { _, sent in
+            let bad = sent.events.filter { $0 / 5 % 4 == 0 }
+            return (.milliseconds(1), ScriptedReceiver(manner: .wholly, bad: Set(bad)).answer(sent))
+        }
+        for _ in 0..<300 {
+            world.accept(5)
+            world.run(.seconds(1))
+        }
+        // The last events are good, so nothing is in doubt.
+        while world.store.accepted % 20 != 19 { world.accept(1) }
+        world.run(.seconds(100))
+        #expect(world.main.hold == nil)
+        func tries(_ world: World) -> [BatchID: Int] {
+            world.main.kept.all.filter { $0.aside == .rejected }
+                .reduce(into: [:]) { $0[$1.header.id] = $1.history.tries }
+        }
+        let before = tries(world)
+        #expect(before.count > 20)
+        world.answer = { _, _ in
+            (.milliseconds(1), .retry(Failure(kind: .status, status: 500, message: "internal error")))
+        }
+        let requests = world.sent.count
+        // Each is tried within the probe interval of twenty minutes.
+        world.run(.seconds(7200))
+        #expect(world.sent.count - requests >= before.count)
+        let after = tries(world)
+        #expect(after.count >= before.count - 1)
+        #expect(after.allSatisfy { before[$0.key] ?? $0.value == $0.value })
+        #expect(world.main.hold == nil && world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
     @Test(
         "events set aside mean nothing after a change of settings: if all is rejected, the destination is held",
         arguments: ScriptedReceiver.Manner.allCases)

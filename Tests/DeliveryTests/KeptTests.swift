@@ -124,6 +124,7 @@ struct KeptTests {
             tried.append(next.id)
             kept.update(next.id) { $0.history.tries += 1 }
         }
+        #expect(tried.count == 120)
         #expect(tried.first == newest?.id && Set(tried.prefix(60)).count == 60)
         #expect(tried.prefix(60) == tried.suffix(60))
     }

@@ -61,7 +61,7 @@ extension DestinationMachine {
                 break
             }
             batch.note(failure, at: now.boot)
-            batch.noteFailedTurn()
+            noteFailedTurn(of: &batch)
             giveBack(batch, number)
         case .tooLarge(let wireBytes, let failure):
             shrink(batch, answer, wireBytes: wireBytes, failure)
@@ -72,7 +72,7 @@ extension DestinationMachine {
             batch.notBefore = now.boot
             giveBack(batch, number)
         case .held(let failure):
-            batch.noteFailedTurn()
+            noteFailedTurn(of: &batch)
             guard !failsAlone(batch, answer, failure) else { break }
             becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
             if attempt.isProbe || !part(batch, answer, failure) {
@@ -230,7 +230,7 @@ extension DestinationMachine {
     private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
         let number = answer.number
         let now = answer.now
-        batch.noteFailedTurn()
+        noteFailedTurn(of: &batch)
         let othersWentThrough = blame.othersWentThrough(since: batch)
         if failure.kind == .timeout, othersWentThrough || options.order != .free || answer.isProbe {
             batch.history.timeouts += 1
@@ -276,6 +276,16 @@ extension DestinationMachine {
             giveBack(batch, number)
             askOthers(at: now)
         }
+    }
+
+    /// An attempt failed without a verdict on the events. In a doubt this counts as a turn of a batch that
+    /// was set aside for a refusal; otherwise it would have every turn of its app.
+    ///
+    /// Outside of a doubt there are no turns, and a failure says nothing about the batch: after an outage of
+    /// a day it would come last in the next doubt.
+    private func noteFailedTurn(of batch: inout TrackedBatch) {
+        guard batch.aside == .rejected, hold?.doubt != nil else { return }
+        batch.history.tries += 1
     }
 
     /// A failure that counts towards the batch's retries: plans the next one, or ends them.

@@ -69,10 +69,10 @@ struct Kept: Sendable {
 
         /// Whether the left batch was tried in vain fewer times; of equals, the newer one.
         ///
-        /// What was refused often while others were accepted will be refused again. (Failures count, too:
-        /// otherwise a batch that makes requests fail instead would have each turn of its app.) When a
-        /// schema is repaired, the events that it refused are the newest of the refused ones. (By the last
-        /// refusal they would not be: after a restart all others are refused once more.)
+        /// What was refused often while others were accepted will be refused again. (Failures in a doubt
+        /// count, too: otherwise a batch that makes requests fail instead would have each turn of its app.)
+        /// When a schema is repaired, the events that it refused are the newest of the refused ones. (By the
+        /// last refusal they would not be: after a restart all others are refused once more.)
         static func isLessTried(_ left: Card, _ right: Card) -> Bool {
             if left.tries != right.tries { return left.tries < right.tries }
             return isOlder(right, left)

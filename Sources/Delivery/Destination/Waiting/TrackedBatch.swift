@@ -46,8 +46,8 @@ struct TrackedBatch: Sendable {
         var holds = 0
         /// Number of times a verdict on the event was postponed because other answers were outstanding.
         var postponements = 0
-        /// Number of answers in which the destination refused the batch's events, and of other failures of
-        /// a batch that is set aside for a refusal.
+        /// Number of answers in which the destination refused the batch's events, and of other failures in a
+        /// doubt while the batch was set aside for a refusal.
         var tries = 0
         /// Whether an earlier run may have sent the batch, as far as the queue knows.
         var isOfEarlierRun = false
@@ -118,13 +118,6 @@ struct TrackedBatch: Sendable {
         if !failure.isRefusal {
             history.erredAt = now
         }
-    }
-
-    /// Notes that an attempt failed without a verdict on the events. For a batch that was set aside for a
-    /// refusal this counts as another refusal; otherwise the batch would have every turn of its app.
-    mutating func noteFailedTurn() {
-        guard aside == .rejected else { return }
-        history.tries += 1
     }
 
     /// Factor for the request time-out of the next attempt. Without it, a batch that takes longer than the
