@@ -231,7 +231,8 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "Configuration", "Containers", "Control", "EventLoops", "Receiver", "TestKit", "spoolship",
+                "CSQLite", "Configuration", "Containers", "Control", "EventLoops", "Receiver", "TestKit",
+                "spoolship",
             ],
             swiftSettings: strict),
 

@@ -1,4 +1,8 @@
+import CSQLite
+import EventLoops
+import Glibc
 import Model
+import TestKit
 import Testing
 
 @testable import spoolship
@@ -23,11 +27,11 @@ struct PrivacyProofTests {
         ]
         #expect(spelled.count >= 40)
         for text in spelled {
-            #expect(PrivacyProof.mentions(of: marker, in: Array("{\"a\":\"\(text)\"}".utf8)) == 1, "\(text)")
+            #expect(ProofSearch.mentions(of: marker, in: Array("{\"a\":\"\(text)\"}".utf8)) == 1, "\(text)")
         }
         let together = Array(spelled.joined(separator: "\n").utf8)
-        #expect(PrivacyProof.mentions(of: marker, in: together) == spelled.count)
-        #expect(PrivacyProof.mentions(of: marker, in: Array("marker4711\\u0041example.com".utf8)) == 0)
+        #expect(ProofSearch.mentions(of: marker, in: together) == spelled.count)
+        #expect(ProofSearch.mentions(of: marker, in: Array("marker4711\\u0041example.com".utf8)) == 0)
     }
 
     @Test("what is unread or unsent is on its way; what is set aside, rejected or held is not")
@@ -42,5 +46,122 @@ struct PrivacyProofTests {
                 """)
         #expect(PrivacyProof.onTheWay(status) == ["465 bytes unread", "3 events for loki"])
         #expect(PrivacyProof.onTheWay(["spool": ["lag_bytes": 0], "destinations": []]).isEmpty)
+    }
+
+    @Test("a receiver to which nothing came, late events and what was not searched are no proof")
+    func verdicts() {
+        let receiver = ProofPlace(name: "receiver, ndjson", controls: 3)
+        #expect(receiver.verdict(isLate: false) == .notFound)
+        #expect(receiver.verdict(isLate: true) == .notProved)
+        #expect(ProofPlace(name: "receiver, ndjson").verdict(isLate: false) == .nothingCame)
+        // No event is expected in the log.
+        #expect(ProofPlace(name: "log (journal)").verdict(isLate: false) == .notFound)
+        let unread = ProofPlace(name: "receiver, ndjson", controls: 3, isSearched: false)
+        #expect(unread.verdict(isLate: true) == .notSearched)
+        let found = receiver + ProofPlace(name: "part", found: 2, isSearched: false)
+        #expect(found.verdict(isLate: true) == .found(2) && found.controls == 3 && !found.isSearched)
+    }
+
+    @Test("files are searched as far as they can be read; what cannot be read is not searched")
+    func unreadableFiles() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path
+        let search = ProofSearch(directory: path, marker: "secret", control: "seen")
+        try WholeFile.replace("\(path)/log", with: Array("secret seen seen".utf8), mode: 0o600)
+        let log = search.searched(file: "log", "log")
+        #expect(log.found == 1 && log.controls == 2 && log.isSearched)
+        #expect(search.searched(file: "log", "log", for: "seen").found == 2)
+        // A file that does not exist has nothing in it.
+        #expect(search.searched(file: "none", "none").isSearched)
+        // A loop of links can be named but not read, not even by root.
+        try #require(symlink("loop", "\(path)/loop") == 0)
+        #expect(!search.searched(file: "loop", "loop").isSearched)
+
+        try #require(mkdir("\(path)/state", 0o700) == 0 && mkdir("\(path)/state/below", 0o700) == 0)
+        try WholeFile.replace("\(path)/state/below/file", with: Array("secret".utf8), mode: 0o600)
+        let state = search.files("state", as: "state")
+        #expect(state.found == 1 && state.isSearched)
+        try #require(symlink("loop", "\(path)/state/loop") == 0)
+        let partly = search.files("state", as: "state")
+        #expect(partly.found == 1 && !partly.isSearched)
+        // Not a directory, so its names cannot be read.
+        #expect(!search.files("log", as: "log").isSearched)
+    }
+
+    @Test("a table is searched only if it was read to its end")
+    func unreadableTables() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path
+        try #require(mkdir("\(path)/state", 0o700) == 0)
+        let search = ProofSearch(directory: path, marker: "secret", control: "seen")
+        #expect(search.tables().map(\.isSearched) == [false])
+
+        let file = "\(path)/state/queue.sqlite"
+        var database: OpaquePointer?
+        try #require(sqlite3_open(file, &database) == SQLITE_OK)
+        let rows = """
+            PRAGMA page_size = 4096; CREATE TABLE chunk(lines TEXT);
+            WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+            INSERT INTO chunk SELECT 'seen ' || hex(zeroblob(500)) FROM n;
+            """
+        let code = sqlite3_exec(database, rows, nil, nil, nil)
+        sqlite3_close(database)
+        try #require(code == SQLITE_OK)
+        let whole = search.tables()
+        #expect(whole.map(\.name) == ["queue"] && whole.first?.controls == 200)
+        #expect(whole.first?.isSearched == true)
+
+        // Pages in the middle of the file are destroyed: reading the rows fails there.
+        var bytes = try #require(try WholeFile.bytes(of: file, atMost: 1 << 24))
+        for offset in 10 * 4096..<30 * 4096 { bytes[offset] = 0xFF }
+        try WholeFile.replace(file, with: bytes, mode: 0o600)
+        let damaged = search.tables()
+        #expect(damaged.map(\.name) == ["queue"] && damaged.first?.isSearched == false)
+        #expect(damaged.first.map { $0.controls < 200 } == true)
+        #expect(damaged.first?.verdict(isLate: false) == .notSearched)
+    }
+
+    @Test("the proof waits as long as something moves, a minute at a standstill, and ten minutes in all")
+    func patience() {
+        var patience = ProofPatience()
+        // Something moves once every 50 s.
+        for time in stride(from: 0, through: 550, by: 10) {
+            #expect(patience.step(["\(time / 50) events"], after: .seconds(time)) == .wait)
+        }
+        #expect(patience.step(["12 events"], after: .seconds(599)) == .wait)
+        #expect(patience.step(["13 events"], after: .seconds(600)) == .giveUp(["13 events"]))
+
+        patience = ProofPatience()
+        #expect(patience.step(["7 events"], after: .seconds(5)) == .wait)
+        #expect(patience.step(["7 events"], after: .seconds(64)) == .wait)
+        #expect(patience.step(["7 events"], after: .seconds(65)) == .giveUp(["7 events"]))
+
+        patience = ProofPatience()
+        #expect(patience.step([], after: .seconds(5)) == .wait)
+        #expect(patience.step([], after: .seconds(24)) == .wait)
+        #expect(patience.step([], after: .seconds(25)) == .quiet)
+    }
+
+    @Test("an agent that does not answer for a moment changes nothing; one that never answers ends the proof")
+    func unanswered() {
+        var patience = ProofPatience()
+        // Every other look has no answer, which must not count as a change each time.
+        for time in 0..<60 {
+            let found = time.isMultiple(of: 2) ? ["7 events"] : nil
+            #expect(patience.step(found, after: .seconds(time)) == .wait)
+        }
+        #expect(patience.step(nil, after: .seconds(60)) == .giveUp(["7 events"]))
+
+        patience = ProofPatience()
+        for time in 0..<20 {
+            #expect(patience.step(time == 0 ? [] : nil, after: .seconds(time)) == .wait)
+        }
+        // Without an answer the agent cannot be said to be quiet.
+        #expect(patience.step(nil, after: .seconds(30)) == .wait)
+        #expect(patience.step([], after: .seconds(31)) == .quiet)
+
+        patience = ProofPatience()
+        #expect(patience.step(nil, after: .seconds(59)) == .wait)
+        #expect(patience.step(nil, after: .seconds(60)) == .giveUp(["the agent's answer"]))
     }
 }

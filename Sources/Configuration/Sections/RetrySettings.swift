@@ -16,8 +16,8 @@ public struct RetrySettings: SettingsSection {
             "intervals",
             .init("waits", \.intervals, intervalsType),
             .init("jitter", \.jitter, .number(0...1)),
-            "The longest wait before each retry; there are as many retries as waits. jitter is the share of each"
-                + " wait that is random, so that agents that failed together do not return together."),
+            "The longest wait before each retry; there are as many retries as waits. jitter is the share of"
+                + " each wait that is random, so that agents that failed together do not return together."),
         .setting("jitter", \.jitter, .number(0...1), "Now intervals.jitter.")
             .renamed(to: "intervals.jitter"),
         .pair(

@@ -14,25 +14,29 @@ enum PrivacyCommand {
     static let privacyProve = Command(
         name: "privacy prove", summary: "checks whether a value that containers hide remains anywhere",
         details: """
-            Starts a second agent in a separate directory, with the containers of the configuration: as the running \
-            agent has them, else their default files; or with --document. It gets events with a marker at --path: good \
-            ones, lists, disguised and doubled members, records, pushes, lines that are cut off, not JSON, too large \
-            or without a time, and the same as text that Docker has wrapped, whole and in pieces. Then the marker is searched for in the queue, the dead letters, the quarantine, the \
-            data layer, the files of all of them, the log, diagnose, tap and what receivers of each format got. The \
-            running agent is not touched; functions are not called.
+            Starts a second agent in a separate directory, with the containers of the configuration: as \
+            the running agent has them, else their default files; or with --document. It gets events with a \
+            marker at --path: good ones, lists, disguised and doubled members, records, pushes, lines that \
+            are cut off, not JSON, too large or without a time, and the same as text that Docker has \
+            wrapped, whole and in pieces. Then the marker is searched for in the queue, the dead letters, \
+            the quarantine, the data layer, the files of all of them, the log, diagnose, tap and what \
+            receivers of each format got. The running agent is not touched; functions are not called.
 
-            If rules need other events than these, --events FILE names events to plant the marker in, one object a \
-            line; the first of them in every spelling of names and values.
+            If rules need other events than these, --events FILE names events to plant the marker in, one \
+            object a line; the first of them in every spelling of names and values.
 
-            Exits with 0 if the marker is nowhere and events were seen, with 1 if it is somewhere, with 75 if no event \
-            arrived, or not all of them in time, which proves nothing. Rules of the configuration that hide or change members are in force, too.
+            Exits with 0 if the marker is nowhere and events were seen, with 1 if it is somewhere, with 75 \
+            if no event arrived, not all of them in time, or a place could not be searched, which proves \
+            nothing. A receiver to which nothing came proves nothing either. Rules of the configuration \
+            that hide or change members are in force, too.
 
-            A redaction with a condition is proved for these events only: each is named with its condition, because events \
-            for which it does not hold keep the value.
+            A redaction with a condition is proved for these events only: each is named with its condition, \
+            because events for which it does not hold keep the value.
             """,
         options: [
             Command.Option(
-                "path PATH", "where the value is, as in a tag: properties.email, [\"a.b\"]; id, for patterns"),
+                "path PATH",
+                "where the value is, as in a tag: properties.email, [\"a.b\"]; id, for patterns"),
             Command.Option(
                 "document FILE", repeats: true, "a container's document; default the configuration's"),
             Command.Option(
@@ -65,8 +69,8 @@ enum PrivacyCommand {
         // A redaction with a condition is proved for the events of this run only.
         for hiding in try conditionalHiding(documents, settings) {
             try invocation.console.print(
-                "  \(invocation.console.styled("conditional:", .yellow)) \(hiding.name) hides only where \(hiding.condition);"
-                    + " other events keep the value")
+                "  \(invocation.console.styled("conditional:", .yellow)) \(hiding.name) hides only where"
+                    + " \(hiding.condition); other events keep the value")
         }
         if settings.spool.afterRead == .archive {
             let title = invocation.console.styled("not proved:", .yellow)
@@ -90,14 +94,9 @@ enum PrivacyCommand {
             let seen =
                 place.controls == 0
                 ? "and no other value of the events" : "\(place.controls) other values of the events"
-            // Events may not have reached the place yet, or it was not searched: that proves nothing.
-            let isProved = findings.late.isEmpty && place.isSearched
-            let (verdict, colour): (String, Console.Style) =
-                place.found > 0
-                ? ("FOUND \(place.found) times", .red)
-                : isProved ? ("not found", .green) : ("not proved", .yellow)
+            let verdict = verdict(of: place, isLate: !findings.late.isEmpty)
             let title = HelpText.pad(place.name, to: 36)
-            let styled = invocation.console.styled(HelpText.pad(verdict, to: 14), colour)
+            let styled = invocation.console.styled(HelpText.pad(verdict.text, to: 14), verdict.colour)
             try invocation.console.print("  \(title)  \(styled)  \(seen)")
         }
         // A marker that was found decides first: it disproves the redaction even if few events arrived.
@@ -108,15 +107,27 @@ enum PrivacyCommand {
                 "gave up waiting for \(findings.late.joined(separator: ", ")), so nothing is proved;"
                     + " try again, or with fewer events in --events")
         }
-        let large = places.filter { !$0.isSearched }.map(\.name)
-        guard large.isEmpty else {
+        let unsearched = places.filter { !$0.isSearched }.map(\.name)
+        guard unsearched.isEmpty else {
             throw CommandFailure(
                 .temporaryFailure,
-                "too large to search: \(large.joined(separator: ", ")); try with fewer events in --events")
+                "could not be searched: \(unsearched.joined(separator: ", ")), so nothing is proved;"
+                    + " try again, or with fewer events in --events")
         }
-        guard places.contains(where: { $0.name.hasPrefix("receiver") && $0.controls > 0 }) else {
+        guard places.contains(where: { $0.isReceiver && $0.controls > 0 }) else {
             throw CommandFailure(
                 .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")
+        }
+    }
+
+    /// What is printed about a place, and its colour: green only for a proof.
+    private static func verdict(of place: ProofPlace, isLate: Bool) -> (text: String, colour: Console.Style) {
+        switch place.verdict(isLate: isLate) {
+        case .found(let times): ("FOUND \(times) times", .red)
+        case .notSearched: ("not searched", .yellow)
+        case .notProved: ("not proved", .yellow)
+        case .nothingCame: ("nothing came", .yellow)
+        case .notFound: ("not found", .green)
         }
     }
 
@@ -162,8 +173,8 @@ enum PrivacyCommand {
                 } else if container.defaultFile == nil {
                     throw CommandFailure(
                         .unreachable,
-                        "\(container.id): no agent answers, and it has no default_file; name its document with --document FILE"
-                    )
+                        "\(container.id): no agent answers, and it has no default_file; name its document"
+                            + " with --document FILE")
                 }
             }
         }

@@ -51,7 +51,7 @@ final class KeepingReceiver {
             let count = recv(connection, &block, block.count, 0)
             guard count > 0 else { return }
             request += block[..<count]
-            guard wanted == .max, let end = PrivacyProof.offset(of: Array("\r\n\r\n".utf8), in: request)
+            guard wanted == .max, let end = ProofSearch.offset(of: Array("\r\n\r\n".utf8), in: request)
             else {
                 continue
             }
@@ -66,7 +66,7 @@ final class KeepingReceiver {
             }
         }
         kept[path, default: []] += request
-        let isRejected = path == rejecting.path && PrivacyProof.offset(of: rejecting.text, in: request) != nil
+        let isRejected = path == rejecting.path && ProofSearch.offset(of: rejecting.text, in: request) != nil
         // The path `holding` is never acknowledged, so that its events stay in the queue and are searched
         // there. The body is one that each format accepts as success.
         let status = isRejected ? "400 Bad Request" : path == "holding" ? "503 Service Unavailable" : "200 OK"

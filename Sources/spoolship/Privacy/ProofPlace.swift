@@ -1,0 +1,45 @@
+/// One place that `privacy prove` searched, with what was found there.
+struct ProofPlace {
+    /// The name that is printed.
+    let name: String
+    /// How often the marker occurs there.
+    var found = 0
+    /// How often the control occurs there: whether events have been there.
+    var controls = 0
+    /// Whether all of it was searched: not if something of it cannot be read or is too large.
+    var isSearched = true
+
+    /// What the search shows.
+    enum Verdict: Equatable {
+        /// How often the marker is there.
+        case found(Int)
+        /// Not all of the place could be searched.
+        case notSearched
+        /// Events may not have reached the place yet.
+        case notProved
+        /// A receiver got no event.
+        case nothingCame
+        /// Events were there, or nothing that shows them is expected there, and the marker is not.
+        case notFound
+    }
+
+    /// Whether the place is what a receiver got, which without events would be no proof.
+    var isReceiver: Bool { name.hasPrefix("receiver, ") }
+
+    /// What the search of the place shows. A marker that was found decides first.
+    ///
+    /// - Parameter isLate: whether the run gave up waiting for some events.
+    func verdict(isLate: Bool) -> Verdict {
+        if found > 0 { return .found(found) }
+        if !isSearched { return .notSearched }
+        if isLate { return .notProved }
+        return isReceiver && controls == 0 ? .nothingCame : .notFound
+    }
+
+    /// The sums of two parts of the same place.
+    static func + (left: ProofPlace, right: ProofPlace) -> ProofPlace {
+        ProofPlace(
+            name: left.name, found: left.found + right.found, controls: left.controls + right.controls,
+            isSearched: left.isSearched && right.isSearched)
+    }
+}
