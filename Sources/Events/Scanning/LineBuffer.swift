@@ -20,6 +20,10 @@ public struct LineBuffer: ~Copyable {
     deinit { free(start) }
 
     /// Memory from `malloc`, because `realloc` lets a large buffer grow without a copy.
+    ///
+    /// Linux grants it: it overcommits, and when memory runs out it kills a process instead of refusing. Only
+    /// a limit of address space (RLIMIT_AS, vm.overcommit_memory = 2) can make it fail. There Swift's own
+    /// allocations end the process, too, and nothing is lost: what was not committed is read again.
     private static func memory(
         _ capacity: Int, insteadOf old: UnsafeMutablePointer<UInt8>? = nil
     ) -> UnsafeMutablePointer<UInt8> {

@@ -187,7 +187,7 @@ struct StartupCheck {
         guard isSpoolSilent else { return }
         add(
             "spool.directory",
-            "\(path): its file system does not answer; a start reads all else, and this once it does",
+            "\(path): its file system does not answer; a start reads everything else, and this once it does",
             severity: .warning)
     }
 
