@@ -1,8 +1,8 @@
 internal import CScan
 internal import Glibc
 
-/// The fast way for text that needs no escapes: the end of a value is found while the value is copied, sixteen
-/// bytes at a time.
+/// The fast way for text that needs no escapes: the end of a value is found while the value is copied,
+/// sixteen bytes at a time.
 ///
 /// Each function returns nil, and has written nothing, for what it does not read. The caller then reads the
 /// same bytes in the general way, so both must agree on what they write. All need memory for which `loads`

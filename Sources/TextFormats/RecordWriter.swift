@@ -13,7 +13,7 @@ public struct RecordWriter: ~Copyable {
     private var storage: UnsafeMutablePointer<UInt8>
     /// Size of `storage` in bytes.
     private var capacity: Int
-    /// The end of what is written, and the place of the next byte. Only for the extensions of this type, which
+    /// The end of what is written, where the next byte goes. Only for the extensions of this type, which
     /// reserve the room that they write to.
     var out: UnsafeMutablePointer<UInt8>
     /// End of the memory that may be loaded while texts of the current record are copied, 16 bytes at a time.

@@ -230,8 +230,8 @@ struct Template: Sendable {
         }
     }
 
-    /// Reads and writes a field of plain text with the literal after it, which most fields are. Returns false,
-    /// with nothing read and nothing written, for any other field.
+    /// Reads and writes a field of plain text with the literal after it, which most fields are. Returns
+    /// false, with nothing read and nothing written, for any other field.
     @inline(__always)
     private static func parsePlain(
         _ field: Step, _ reader: inout LineReader, into writer: inout RecordWriter
