@@ -87,6 +87,11 @@ public enum Analytics {
     /// Pushes values into the data layer; see `AnalyticsClient.push`.
     public static func push(_ members: DataLayerValue) throws(AnalyticsError) { try client().push(members) }
 
+    /// Pushes one value into the data layer; see `AnalyticsClient.push`.
+    public static func push(_ value: DataLayerValue, forKey name: String) throws(AnalyticsError) {
+        try client().push(value, forKey: name)
+    }
+
     /// Asks the agent to send all tracked events; see `AnalyticsClient.dispatch`.
     public static func dispatch() throws(AnalyticsError) { try client().dispatch() }
 
@@ -95,6 +100,14 @@ public enum Analytics {
         timeout: Duration = .seconds(30), completion: @escaping @Sendable (DispatchReport) -> Void
     ) throws(AnalyticsError) {
         try client().dispatch(timeout: timeout, completion: completion)
+    }
+
+    /// Asks the agent to send all tracked events, and waits for the result; see
+    /// `AnalyticsClient.dispatchAndWait`.
+    public static func dispatchAndWait(
+        timeout: Duration = .seconds(30)
+    ) async throws(AnalyticsError) -> DispatchReport {
+        try await client().dispatchAndWait(timeout: timeout)
     }
 
     /// Waits until all events tracked before are in the spool; see `AnalyticsClient.flush`.

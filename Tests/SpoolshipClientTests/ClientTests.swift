@@ -395,8 +395,12 @@ struct ClientTests {
             }
                 == .alreadyStarted)
         try Analytics.trackEvent("x", withProperties: ["a": 1], flags: .critical)
+        try Analytics.push(["event": "openScreen"])
+        try Analytics.push("Home", forKey: "screenName")
         try Analytics.stop()
-        #expect(try events(directory).count == 1 && !Analytics.isEnabled)
+        let found = try events(directory)
+        #expect(found.map { $0["name"] as? String } == ["x", nil, nil] && !Analytics.isEnabled)
+        #expect(found.last?["screenName"] as? String == "Home")
     }
 
     @Test("settings before start apply from the first event; a stop forgets them")

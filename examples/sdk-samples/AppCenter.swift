@@ -24,11 +24,7 @@ func appCenter(directory: String, socket: String) async throws -> String {
     try Analytics.trackEvent("While disabled")
     try Analytics.setEnabled(true)
 
-    let report = await withCheckedContinuation { continuation in
-        do { try Analytics.dispatch { continuation.resume(returning: $0) } } catch {
-            continuation.resume(returning: DispatchReport(result: .error, confirmedBy: .spool, reason: "\(error)"))
-        }
-    }
+    let report = try await Analytics.dispatchAndWait()
     try Analytics.stop()
     return "\(report.result.rawValue), \(report.confirmedBy.rawValue)"
 }
