@@ -33,7 +33,7 @@ interval = "1s"
 intervals = ["200ms", "500ms", "1s", "2s"]
 probe_interval = "1s"
 """ + re.sub(r'^name = .*$', lambda name: name[0] + f"""
-batch_events = {batch}
+batch_events = {{ full = {batch}, max = {batch} }}
 request_timeout = "10s"
 connect_timeout = "5s"
 compression = "gzip\"""", destination, count=1, flags=re.MULTILINE))
