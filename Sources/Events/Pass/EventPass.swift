@@ -310,7 +310,8 @@ public struct EventPass: ~Copyable {
         }
         guard let format = lines.wrapping.format else { return verdict }
         return judge(
-            lines.readNeighbours(format, base, from: start, to: end, countingFrom: before, &counts))
+            lines.readRefused(
+                format, base, from: start, to: end, ahead: ahead, countingFrom: before, &counts))
     }
 
     /// The verdict on a line that was read.

@@ -16,7 +16,7 @@ extension LineSource {
     ) -> Reading {
         if wrapping.passesOver(start) { return .blank(next: LineSource.endOfLine(block, start, end)) }
         note(outerTime: nil)
-        if withholding.texts == .none, wrapping.mostAhead > 0 {
+        if withholding.texts == .none, wrapping.joinsAcross(start) {
             let record = record(format, block, from: start, to: end, acrossStreams: true)
             if let stream = record.stream {
                 // All its lines are neighbours, and there are no more of them.
@@ -26,26 +26,38 @@ extension LineSource {
                     if case .object(let next) = content(of: record, stream, &counts) {
                         return .joined(next: next, ahead: record.ahead, before: before)
                     }
-                    return readNeighbours(format, block, from: start, to: end, countingFrom: before, &counts)
+                    return readRefused(
+                        format, block, from: start, to: end, ahead: record.ahead, countingFrom: before,
+                        &counts)
                 }
             }
         }
         return readNeighbours(format, block, from: start, to: end, &counts)
     }
 
-    /// Reads the wrapped line that begins at `start`, joined with the neighbouring lines that continue it.
+    /// Reads again the first line of a record that was joined across lines of the other stream and not
+    /// accepted.
     ///
     /// The quarantine keeps a run of neighbouring bytes of the file, which pieces with other lines between
-    /// them are not. So a bad line is quarantined piece by piece.
+    /// them are not. So a bad record is quarantined piece by piece.
     ///
-    /// - Parameter before: the counts before the record was read joined across streams; nil if it was not.
-    mutating func readNeighbours(
-        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
-        countingFrom before: EventCounts? = nil, _ counts: inout EventCounts
+    /// - Parameters:
+    ///   - ahead: offsets of the record's other lines that do not follow the first one.
+    ///   - before: the counts before the record was read.
+    mutating func readRefused(
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int, ahead: [Int],
+        countingFrom before: EventCounts, _ counts: inout EventCounts
     ) -> Reading {
-        if let before {
-            counts = before
-        }
+        counts = before
+        wrapping.noteRefused(ahead)
+        return readNeighbours(format, block, from: start, to: end, &counts)
+    }
+
+    /// Reads the wrapped line that begins at `start`, joined with the neighbouring lines that continue it.
+    private mutating func readNeighbours(
+        _ format: LineWrapper, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int,
+        _ counts: inout EventCounts
+    ) -> Reading {
         let record = record(format, block, from: start, to: end, acrossStreams: false)
         guard let stream = record.stream else {
             // The line is not wrapped: read it as it is.
@@ -103,7 +115,7 @@ extension LineSource {
                 between = 0
             } else {
                 between += 1
-                guard acrossStreams, between <= Wrapping.mostBetween else { break }
+                guard acrossStreams, between <= LineWrapper.mostLinesBetweenPieces else { break }
             }
             position = line?.next ?? LineSource.endOfLine(block, position, end)
         }

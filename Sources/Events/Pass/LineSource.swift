@@ -8,7 +8,7 @@ enum Reading {
     /// The scanner has read an object.
     case object(next: Int)
     /// The scanner has read an object whose pieces have lines of another stream between them. If it is not
-    /// accepted, the line is read again with `readNeighbours`, and `before` are the counts to begin with;
+    /// accepted, the line is read again with `readRefused`, and `before` are the counts to begin with;
     /// otherwise `noteReadAhead` notes the pieces.
     indirect case joined(next: Int, ahead: [Int], before: EventCounts)
     /// No object: the line goes to the quarantine.

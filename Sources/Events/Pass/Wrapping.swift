@@ -23,16 +23,17 @@ struct Wrapping {
     var readingFormats: [ObjectIdentifier: Bool] = [:]
 
     /// Offsets in the block of the lines that were read before their turn.
-    private var starts: [Int] = []
+    private var starts: Set<Int> = []
     /// Beginning of the first record with lines in `starts`. `mostAhead` counts from here, because records
     /// may overlap.
     private var start = 0
     /// Beginning of the last record with lines that were read ahead; nil if there was none.
     private var lastStart: Int?
 
-    /// Most lines of the other stream between two pieces. A program that was killed never ends its line, and
-    /// without a bound each piece would search the whole block.
-    static let mostBetween = 64
+    /// Offsets in the block of the lines behind the first of records that were not accepted when they were
+    /// joined across lines of the other stream. Without them each of these lines would be joined with all
+    /// that follow, and refused, again.
+    private var refused: Set<Int> = []
 
     /// Whether lines behind the present one belong to a record that was read.
     var holdsLines: Bool { !starts.isEmpty }
@@ -45,6 +46,7 @@ struct Wrapping {
         pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
         readsParsedMembers = readsParsed
         starts = []
+        refused = []
         lastStart = nil
     }
 
@@ -56,11 +58,10 @@ struct Wrapping {
     func holds(_ line: Int) -> Bool { starts.contains(line) }
 
     /// Whether the line at this offset, which is next in order, was read before. It is then forgotten.
-    mutating func passesOver(_ line: Int) -> Bool {
-        guard let index = starts.firstIndex(of: line) else { return false }
-        starts.remove(at: index)
-        return true
-    }
+    mutating func passesOver(_ line: Int) -> Bool { holdsLines && starts.remove(line) != nil }
+
+    /// Whether the line at this offset may be joined with others across lines of the other stream.
+    func joinsAcross(_ line: Int) -> Bool { mostAhead > 0 && (refused.isEmpty || !refused.contains(line)) }
 
     /// Whether the record that begins at `record` may have pieces up to an offset.
     func mayHold(upTo end: Int, of record: Int) -> Bool { end - (holdsLines ? start : record) <= mostAhead }
@@ -70,9 +71,12 @@ struct Wrapping {
         if !holdsLines {
             start = record
         }
-        starts += lines
+        starts.formUnion(lines)
         lastStart = record
     }
+
+    /// Notes the lines of a record that was not accepted, without its first: each is read alone.
+    mutating func noteRefused(_ lines: [Int]) { refused.formUnion(lines) }
 }
 
 /// One record of a program, joined from wrapped lines: a line, or several of one stream that the app's format

@@ -11,10 +11,6 @@ struct WrappedPiece {
 }
 
 extension LineWrapper {
-    /// Most lines of the other stream between two pieces or lines of a record. Beyond it the record counts as
-    /// ended, because its rest may never come.
-    static var mostLinesBetweenPieces: Int { 64 }
-
     /// Calls `body` for each line, with its range (LF included) and what it wraps; nil if it is not wrapped.
     /// Stops when `body` returns false.
     func walk(_ lines: UnsafeRawBufferPointer, _ body: (_ line: Range<Int>, WrappedPiece?) -> Bool) {
