@@ -136,11 +136,11 @@ public final class TextFormat: Sendable {
             try TextExpression(text, key: "first_line")
         }
         keptName = settings.keepLine.map { RecordWriter.quotedName($0) } ?? []
-        if case .jsonIn = kind {
-            joinsLines = false
-        } else {
-            joinsLines = first != nil || kind.joinsLines
+        if case .jsonIn = kind, first != nil {
+            throw TextFormatError(
+                key: "first_line", message: "json_in reads an object on each line; remove first_line")
         }
+        joinsLines = first != nil || kind.joinsLines
     }
 
     /// Chooses the way of reading. A name has priority over a template, because no name contains `$` or `%`.

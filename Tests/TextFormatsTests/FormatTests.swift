@@ -436,7 +436,7 @@ struct TemplateTests {
             .count == 2)
     }
 
-    @Test("a line of JSON is a record alone, unless first_line says otherwise; json_in joins nothing")
+    @Test("a line of JSON is a record alone, unless first_line says otherwise; json_in has no first_line")
     func linesOfJSON() throws {
         let text = "2026-11-29 10:00:00,123 INFO [main] a - b\n"
         let objects = "{\"a\":1}\r\nc\n{a=1}\n{main}\n{ \"b\": {} } \n{\"c\":2}\n"
@@ -445,8 +445,15 @@ struct TemplateTests {
         #expect(records(lines, java).map(\.lines) == [1...1, 2...2, 3...5, 6...6, 7...7, 8...9])
         let own = try format("java", firstLine: "^2026")
         #expect(records(lines, own).map(\.lines) == [1...7, 8...9])
-        let inner = try format("json_in:log", firstLine: "^x")
-        #expect(!inner.joinsLines)
+        // Empty lines behind it do not make what follows them a part of it.
+        let apart = Array("{\"a\":1}\n\n\n\tat d\n\(text)\n\tat d\n".utf8)
+        #expect(records(apart, java).map(\.lines) == [1...1, 2...4, 5...7])
+        #expect(try !format("json_in:log").joinsLines)
+        #expect {
+            try format("json_in:log", firstLine: "^x")
+        } throws: {
+            ($0 as? TextFormatError)?.key == "first_line"
+        }
     }
 
     @Test(
