@@ -233,10 +233,11 @@ public final class TextFormat: Sendable {
     /// `first_line` a line of JSON is a record alone, and the line after it begins another.
     ///
     /// - Parameters:
-    ///   - line: the line, without its line feed. An empty line belongs to the record before it.
+    ///   - line: the line, without its line feed. An empty line belongs to the record before it, unless that
+    ///     is a line of JSON.
     ///   - previous: the line before it; empty for the first line. MariaDB's slow log needs it.
     public func begins(_ line: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer) -> Bool {
-        guard line.count > 0 else { return false }
+        guard line.count > 0 else { return first == nil && TextFormat.isObject(previous) }
         let bytes = Bytes(line)
         if let first { return first.finds(bytes) }
         if TextFormat.isObject(line) || TextFormat.isObject(previous) { return true }

@@ -100,6 +100,79 @@ struct TextFormatRecordTests {
         #expect(reading.read(#"{"a":1}"#).verdict.kind == .accepted)
     }
 
+    @Test(
+        "after a line that ends before a hidden value no object is sent, whatever became of that line",
+        arguments: [
+            (nil, #""password":"#, #"{"k":"s3cret"}"#),
+            (nil, #""password"%3a"#, #"{"k":"s3cret"}"#),
+            (nil, #"\x22password\x22 &#58;"#, #"{"k":"s3cret"}"#),
+            (nil, "\"password\":\u{1B}[0m", #"{"k":"s3cret"}"#),
+            (nil, "\"password\":\u{1B}[A", #"{"k":"s3cret"}"#),
+            (nil, "\0\0\"password\":", #"{"k":"s3cret"}"#),
+            ("java", #"2026-11-20 09:59:00,413 ERROR [main] a - "password":"#, #"{"k":"s3cret"}"#),
+            ("json_in:log", #""password":"#, #"{"log":"{\"k\":\"s3cret\"}"}"#),
+            ("json_in:log", #"{"log":"\"password\":"}"#, #"{"log":"{\"k\":\"s3cret\"}"}"#),
+        ])
+    func hiddenValueWithoutText(parse: String?, name: String, value: String) throws {
+        var reading = Reading(
+            try options { format, settings in
+                format.parse = parse
+                settings.text = .quarantine
+            })
+        reading.pass.withheld = .members
+        #expect(reading.read(name).verdict.kind == (parse == "java" ? .accepted : .quarantined))
+        // An empty line may stand between them.
+        #expect(reading.read("").verdict.kind == .blank)
+        #expect(reading.read(value).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(value).verdict.kind == .accepted)
+    }
+
+    @Test("white space between the name and the value counts for nothing, also inside a string")
+    func hiddenValueBehindWhiteSpace() throws {
+        for (parse, blank) in [(nil, "  "), ("json_in:log", #"{"log":" \n"}"#), ("java", "  ")] {
+            var reading = Reading(try options { format, _ in format.parse = parse })
+            reading.pass.withheld = .members
+            let isInner = parse == "json_in:log"
+            let name = isInner ? #"{"log":"\"password\":\n"}"# : #""password":"#
+            let value = isInner ? #"{"log":"{\"k\":\"s3cret\"}\n"}"# : #"{"k":"s3cret"}"#
+            #expect(reading.read(name).verdict.kind == .quarantined)
+            #expect(reading.read(blank).verdict.kind != .accepted)
+            #expect(reading.read(value).verdict.kind == .quarantined, "\(parse ?? "")")
+            #expect(reading.read(value).verdict.kind == .accepted)
+            // An object without the member stays, and ends the wait for the value.
+            guard isInner else { continue }
+            #expect(reading.read(name).verdict.kind == .quarantined)
+            #expect(reading.read(#"{"k":"s3cret"}"#).verdict.kind == .quarantined)
+            #expect(reading.read(value).verdict.kind == .accepted)
+        }
+    }
+
+    @Test("texts that end otherwise note nothing: links, escapes, and names without a colon")
+    func ordinaryEnds() throws {
+        let ends = [
+            #"GET /a?b=%3a&c="x";"#, #""a": 1, "b"A"#, "\u{1B}[31mred\u{1B}[0m", #""a" &#59;"#, "done:", "",
+        ]
+        var reading = Reading(try options { _, _ in })
+        reading.pass.withheld = .members
+        for end in ends {
+            _ = reading.read(end)
+            #expect(reading.read(#"{"k":1}"#).verdict.kind == .accepted, "\(end)")
+        }
+    }
+
+    @Test("an object with a repaired byte is not sent behind such a line either, wherever it begins")
+    func hiddenValueRepaired() throws {
+        var reading = Reading(try options { _, _ in })
+        reading.pass.withheld = .members
+        let value = Array(#"  {"k":"s3cret"#.utf8) + [0xFF] + Array("\"}\n".utf8)
+        #expect(reading.read(bytes: value).verdict.kind == .accepted)
+        #expect(reading.read(#""password":"#).verdict.kind == .quarantined)
+        #expect(reading.read(bytes: value).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(bytes: value).verdict.kind == .accepted)
+    }
+
     @Test("the lines of a record are one record, up to the next that begins one")
     func several() throws {
         var reading = Reading(try options { format, _ in format.parse = "java" })

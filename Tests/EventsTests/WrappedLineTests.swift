@@ -357,6 +357,66 @@ struct WrappedLineTests {
         #expect(reading.read(value).verdict.kind == .accepted)
     }
 
+    @Test(
+        "so it is where text goes to the quarantine, behind an empty line, and for lines that are not wrapped",
+        arguments: LineWrapper.allCases, [TextHandling.lines, .quarantine])
+    func hiddenValueWithoutFormat(format: LineWrapper, text: TextHandling) {
+        var reading = Reading(options(format, text))
+        reading.pass.withheld = .members
+        let (name, value) = (#""password":"#, #"{"k":"s3cret"}"#)
+        for blank in ["", " ", "\r"] {
+            #expect(reading.read(wrap(name, "stdout", format)[0]).verdict.kind == .quarantined)
+            #expect(reading.read(wrap(blank, "stdout", format)[0]).verdict.kind == .blank)
+            #expect(reading.read(wrap(value, "stdout", format)[0]).verdict.kind == .quarantined)
+            #expect(reading.pass.problem?.reason == .unredactable)
+            #expect(reading.read(wrap(value, "stdout", format)[0]).verdict.kind == .accepted)
+        }
+        #expect(reading.read(name).verdict.kind == .quarantined)
+        #expect(reading.read(value).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(value).verdict.kind == .accepted)
+    }
+
+    @Test("the empty end of a line in pieces holds nothing back")
+    func emptyEnd() {
+        var reading = Reading(options(.cri))
+        reading.pass.withheld = .members
+        let kinds = ["P abc", "F ", #"F {"k":1}"#].map {
+            reading.read("2026-11-20T09:00:00Z stdout \($0)").verdict.kind
+        }
+        #expect(kinds == [.quarantined, .blank, .accepted])
+        // It does if the line ends before a value.
+        let held = [#"P "password":"#, "F ", #"F {"k":1}"#, #"F {"k":1}"#].map {
+            reading.read("2026-11-20T09:00:00Z stdout \($0)").verdict.kind
+        }
+        #expect(held == [.quarantined, .blank, .quarantined, .accepted])
+    }
+
+    @Test("an empty line behind a line of JSON joins nothing to it, in a container as in a file")
+    func emptyBehindJSON() throws {
+        let lines = [#"{"a":1}"#, "", "\tat a.b(C.java:1)", #"{"a":2}"#, ""]
+        for format in [nil, .cri, .docker] as [LineWrapper?] {
+            let found = records(
+                format.map { format in lines.flatMap { wrap($0, "stdout", format) } } ?? lines,
+                try options(format, parse: "java", firstLine: nil))
+            #expect(found.map { $0["a"] } == [1, nil, 2])
+            #expect(found.map { $0["message"] } == [nil, "\n\tat a.b(C.java:1)", nil])
+        }
+    }
+
+    @Test("the rest of a record that is refused when it is joined across streams is no record of its own")
+    func refusedRest() {
+        let lines = [
+            "stdout P no", #"stderr F {"a":1}"#, #"stdout P {"b":"#, #"stderr F {"a":2}"#, "stdout F 2}", "",
+        ]
+        let found = read(
+            lines.map { $0.isEmpty ? $0 : "2026-11-20T09:00:00Z \($0)" }.joined(separator: "\n"),
+            options(.cri, .quarantine))
+        #expect(found.map(\.line).filter { $0 == "quarantined" }.count == 3)
+        #expect(found.count { $0.line.contains(#""b""#) } == 0)
+        #expect(found.count { $0.line.contains(#""a""#) } == 2)
+    }
+
     @Test("a record that is refused when it is joined across streams is counted once")
     func refusedJoined() throws {
         var options = try options(.cri, parse: "nginx", firstLine: nil)

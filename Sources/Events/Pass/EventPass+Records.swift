@@ -85,7 +85,7 @@ extension EventPass {
             ["line-max", "rest"].contains(String(decoding: text("_LINE_BREAK"), as: UTF8.self))
             || !text("truncated_member").isEmpty
         return text("message").withUnsafeBufferPointer {
-            lines.withholding.note($0, endsBeforeValueOf: process)
+            lines.withholding.noteEnd(of: $0, ofStream: process)
             return lines.withholding.texts.include($0, isPiece: isPiece)
         }
     }

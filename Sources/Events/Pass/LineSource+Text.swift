@@ -45,26 +45,25 @@ extension LineSource {
     /// - Parameters:
     ///   - readable: number of bytes that may be loaded from the text's first byte on; at least the text's
     ///     length. The parser loads several bytes at a time.
-    ///   - stream: the stream that a runtime has noted; empty for a line that is not wrapped.
+    ///   - stream: the stream that a runtime has noted; nil for a line that is not wrapped.
     mutating func parse(
         _ text: UnsafeBufferPointer<UInt8>, by format: TextFormat, _ next: Int, readable: Int? = nil,
-        stream: [UInt8] = [], _ counts: inout EventCounts
+        stream: [UInt8]? = nil, _ counts: inout EventCounts
     ) -> Reading? {
         let failure = format.parse(
             UnsafeRawBufferPointer(text), readable: readable ?? text.count,
             keepsLine: withholding.texts != .members, into: &textRecord)
+        // The next line may be the value of a member that this text ends with, also if the text is a record.
+        if withholding.texts == .members {
+            withholding.noteEnd(of: text, stream: stream)
+        }
         guard let failure else {
             counts.parsed += 1
             return readTextRecord(next, isScanned: wrapping.readsParsedMembers, &counts)
         }
         noteUnparsed(failure, &counts)
         // The text may hold the value of a hidden member without the member's name, so no rule would find it.
-        if withholding.texts == .members {
-            // The next line may be the value of a member that this text ends with.
-            withholding.note(text, endsBeforeValueOf: withholding.producer + stream)
-            return withheld(next)
-        }
-        return nil
+        return withholding.texts == .members ? withheld(next) : nil
     }
 
     /// A line that does not match its app's format, and at which column.
@@ -137,14 +136,16 @@ extension LineSource {
         note(outerTime: nil)
         let (next, isObject) = scanner.scanLine(block, from: start, to: end)
         guard isObject else { return repair(block, start, next, end, &counts) }
-        if takeInner(member, &counts) { return .object(next: next) }
+        if takeInner(member, &counts) { return object(next) }
         if withholding.texts == .members { return withheld(next) }
         return readAsIs(block, start, end, &counts)
     }
 
     /// Scans the object in the string member `member` of the object that was scanned last. The outer object's
     /// `time` serves as the runtime's time. Returns false if there is no object.
-    mutating func takeInner(_ member: [UInt8], _ counts: inout EventCounts) -> Bool {
+    ///
+    /// - Parameter stream: the stream that a runtime has noted; nil for a line that is not wrapped.
+    mutating func takeInner(_ member: [UInt8], stream: [UInt8]? = nil, _ counts: inout EventCounts) -> Bool {
         let block = scanner.base
         let from = scanner.open
         let to = scanner.close + 1
@@ -153,6 +154,8 @@ extension LineSource {
         else {
             noteUnparsed(
                 TextFailure(column: 1, expected: "a text in the member that json_in names"), &counts)
+            withholding.noteEnd(
+                of: UnsafeBufferPointer(start: block + from, count: to - from), stream: stream)
             return false
         }
         let text = JSONString.decoded(
@@ -173,6 +176,8 @@ extension LineSource {
             return true
         }
         note(outerTime: before)
+        // The text in the next line may be the value of a member that this one ends with.
+        withholding.noteEnd(of: repaired.bytes.bindMemory(to: UInt8.self), stream: stream)
         noteUnparsed(TextFailure(column: 1, expected: "an object in the member that json_in names"), &counts)
         return false
     }

@@ -62,7 +62,7 @@ extension LineSource {
         guard let stream = record.stream else {
             // The line is not wrapped: read it as it is.
             let (next, isObject) = scanner.scanLine(block, from: start, to: end)
-            return isObject ? .object(next: next) : repair(block, start, next, next, &counts)
+            return isObject ? object(next) : repair(block, start, next, next, &counts)
         }
         return content(of: record, stream, &counts)
     }
@@ -133,12 +133,15 @@ extension LineSource {
         if content.last == 0x0D {
             content.removeLast()
         }
-        let isPiece = withholding.notePiece(of: stream, goesOn: record.isPiece)
         return content.withUnsafeBufferPointer { content in
             let content = UnsafeBufferPointer(rebasing: content.dropFirst(LineSource.marks(before: content)))
+            let isPiece = withholding.notePiece(content, of: stream, goesOn: record.isPiece)
             if isPiece, withholding.texts != .none {
+                if Withholding.isBlank(content) { return .blank(next: next) }
                 return readMessage(content, next, stream: stream, isPiece: true, &counts)
             }
+            // An empty line behind a line of JSON is a record without content, as in a file.
+            if textFormat?.joinsLines == true, content.isEmpty { return .blank(next: next) }
             if let textFormat, textFormat.parses, textFormat.jsonMember == nil {
                 // Programs mix lines of JSON with lines of text.
                 if content.first == .openBrace, scanCopy(of: content) { return .object(next: next) }
@@ -148,11 +151,15 @@ extension LineSource {
                 if app?.settings.quarantinesUnmatched == true { return unmatched(next, counts) }
             }
             if let member = textFormat?.jsonMember, scanCopy(of: content) {
-                if takeInner(member, &counts) { return .object(next: next) }
+                if takeInner(member, stream: stream, &counts) { return .object(next: next) }
                 if withholding.texts == .members { return withheld(next) }
             }
             if scanCopy(of: content) { return .object(next: next) }
-            guard let app, app.settings.text != .quarantine else { return unreadable(0, next) }
+            guard let app, app.settings.text != .quarantine else {
+                // The next line of the stream may be the value of a member that this one ends with.
+                withholding.noteEnd(of: content, stream: stream)
+                return unreadable(0, next)
+            }
             if scanner.failureCode == .notUTF8, let reading = readRepaired(content, app, next, &counts) {
                 return reading
             }

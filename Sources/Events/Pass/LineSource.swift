@@ -86,7 +86,7 @@ struct LineSource: ~Copyable {
         _ block: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ counts: inout EventCounts
     ) -> Reading {
         let (next, isObject) = scanner.scanLine(block, from: start, to: end)
-        return isObject ? .object(next: next) : repair(block, start, next, end, &counts)
+        return isObject ? object(next) : repair(block, start, next, end, &counts)
     }
 
     // MARK: What is no object as it stands
@@ -113,11 +113,14 @@ struct LineSource: ~Copyable {
             return object(next)
         }
         let code = scanner.failureCode
-        // Zeros are not text: they were left by a power cut, or will be filled by a writer (`fallocate`).
-        guard code != .blank, let app, block[start] != 0 else { return unreadable(start, next) }
+        guard code != .blank, let app else { return unreadable(start, next) }
         let line = UnsafeBufferPointer(start: block + start, count: next - start)
-        if code == .notUTF8, let reading = readRepaired(line, app, next, &counts) { return reading }
-        guard app.settings.text != .quarantine else {
+        // Zeros are not text: they were left by a power cut, or will be filled by a writer (`fallocate`).
+        let isText = block[start] != 0
+        if isText, code == .notUTF8, let reading = readRepaired(line, app, next, &counts) { return reading }
+        guard isText, app.settings.text != .quarantine else {
+            // The next line may be the value of a member that this one ends with.
+            withholding.noteEnd(of: line)
             // Rescan the original line, so that the error position refers to it and not to the repaired copy.
             _ = scanner.scanLine(block, from: start, to: next)
             return unreadable(start, next)
@@ -169,8 +172,9 @@ struct LineSource: ~Copyable {
             valid += "\n"
         }
         valid.withUTF8 { repaired.append(UnsafeRawBufferPointer($0)) }
-        if line.first == .openBrace, withholding.hidesValue() { return withheld(next) }
-        guard isRepairedObject() else { return nil }
+        let isObject = isRepairedObject()
+        if isObject || line.first == .openBrace, withholding.hidesValue() { return withheld(next) }
+        guard isObject else { return nil }
         guard app.settings.repairsUTF8 == true || app.settings.kind != .event || !isOurs else { return nil }
         counts[.repairedUTF8] += 1
         return .object(next: next)

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Which lines of text go to the quarantine instead of leaving. Tags find what they hide in the members of
 /// JSON objects; a text may contain the same members, where no rule finds them.
 ///
@@ -25,12 +27,29 @@ public enum WithheldTexts: Sendable {
     /// Whether a text ends before a value of an object that is spread over lines. The value may then be alone
     /// on the next line, without the name by which it would be recognised.
     func endsBeforeValue(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard self == .members else { return false }
+        // Every line of a parsed app is asked, so those that end otherwise are not copied.
+        guard self == .members, WithheldTexts.mayEndBeforeValue(text) else { return false }
         return WithheldTexts.plain(text).withUnsafeBufferPointer { text in
             guard let last = text.last(where: { $0 > 0x20 }), ":,[".utf8.contains(last) else { return false }
             return text.allSatisfy { $0 <= 0x20 || ":,[]{}".utf8.contains($0) }
                 || WithheldTexts.mayHoldPlainMembers(text)
         }
+    }
+
+    /// Whether a text may end before a value, by its last character: a colon, a comma, the opening bracket of
+    /// a list, or the last character of another spelling of a colon. A text with terminal sequences may end
+    /// with one of them.
+    private static func mayEndBeforeValue(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard let start = text.baseAddress, let end = text.lastIndex(where: { $0 > 0x20 }) else {
+            return false
+        }
+        if ":,[".utf8.contains(text[end]) { return true }
+        if "Aa;".utf8.contains(text[end]),
+            spellings.contains(where: { text[...end].suffix($0.text.count).elementsEqual($0.text) })
+        {
+            return true
+        }
+        return memchr(start, Int32(escape), text.count) != nil
     }
 
     /// Whether a text may hold a member of a JSON object, or the end of one: a line that was cut, several

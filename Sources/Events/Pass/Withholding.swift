@@ -17,7 +17,15 @@ struct Withholding {
     /// is the file's producer followed by the stream's name; for a journal it is the process. If tags hide
     /// something, the next line of such a stream goes to the quarantine: it may be the rest of a hidden
     /// value, without its name. At most 4,096.
-    private var unfinished: Set<[UInt8]> = []
+    private var unfinished: [[UInt8]: End] = [:]
+
+    /// How the last line of a stream ended.
+    private enum End {
+        /// In the middle of a line, which the next piece continues.
+        case insideLine
+        /// Before a value, which may follow after lines of white space.
+        case beforeValue
+    }
 
     /// Whether any stream is unfinished. False for most blocks: then no line is looked up.
     @inline(__always) var isExpecting: Bool { !unfinished.isEmpty }
@@ -31,7 +39,7 @@ struct Withholding {
 
     /// The same for an object of another stream than the file's.
     mutating func hidesValue(of stream: [UInt8]) -> Bool {
-        unfinished.remove(stream) != nil && texts == .members
+        unfinished.removeValue(forKey: stream) != nil && texts == .members
     }
 
     /// Whether a text must not leave. Notes whether it ends before a value.
@@ -40,41 +48,56 @@ struct Withholding {
     ///   - stream: the stream that a runtime has noted; nil for a line that is not wrapped.
     ///   - isPiece: whether the text is only a piece of a line.
     mutating func withholds(_ text: UnsafeBufferPointer<UInt8>, stream: [UInt8]?, isPiece: Bool) -> Bool {
-        if texts != .none || isExpecting {
-            note(text, endsBeforeValueOf: producer + (stream ?? []), forgets: stream == nil)
-        }
+        noteEnd(of: text, stream: stream)
         return texts.include(text, isPiece: isPiece)
+    }
+
+    /// Notes whether a line of the file ends before a value, whatever becomes of the line itself.
+    ///
+    /// - Parameter stream: the stream that a runtime has noted; nil for a line that is not wrapped.
+    mutating func noteEnd(of text: UnsafeBufferPointer<UInt8>, stream: [UInt8]? = nil) {
+        if texts.endsBeforeValue(text) {
+            note(.beforeValue, of: producer + (stream ?? []))
+        } else if stream == nil, isExpecting, !Withholding.isBlank(text) {
+            // `notePiece` has already cleared the note of a wrapped line.
+            unfinished.removeValue(forKey: producer)
+        }
+    }
+
+    /// The same for a text of another stream than the file's.
+    mutating func noteEnd(of text: UnsafeBufferPointer<UInt8>, ofStream stream: [UInt8]) {
+        if texts.endsBeforeValue(text) {
+            note(.beforeValue, of: stream)
+        } else if isExpecting, !Withholding.isBlank(text) {
+            unfinished.removeValue(forKey: stream)
+        }
     }
 
     /// Notes whether a wrapped line continues in another piece. Returns whether what was read now is a piece:
     /// the beginning, the middle or the end of a longer line.
-    mutating func notePiece(of stream: [UInt8], goesOn: Bool) -> Bool {
+    mutating func notePiece(
+        _ text: UnsafeBufferPointer<UInt8>, of stream: [UInt8], goesOn: Bool
+    ) -> Bool {
         guard goesOn || isExpecting else { return false }
-        guard goesOn else { return unfinished.remove(producer + stream) != nil }
-        note(unfinished: producer + stream)
+        let key = producer + stream
+        let before = unfinished[key]
+        // White space may stand between a name and its value, so it clears no note.
+        if before == .beforeValue, Withholding.isBlank(text) { return true }
+        guard goesOn else { return unfinished.removeValue(forKey: key) != nil }
+        note(.insideLine, of: key)
         return true
     }
 
-    /// Notes whether a text ends before the value of a member, which the next line of the stream may then be.
-    ///
-    /// - Parameter forgets: whether a text that does not end so clears an earlier note.
-    mutating func note(
-        _ text: UnsafeBufferPointer<UInt8>, endsBeforeValueOf stream: [UInt8], forgets: Bool = true
-    ) {
-        if texts.endsBeforeValue(text) {
-            note(unfinished: stream)
-        } else if forgets {
-            unfinished.remove(stream)
-        }
-    }
+    /// Whether a text is only white space.
+    static func isBlank(_ text: UnsafeBufferPointer<UInt8>) -> Bool { !text.contains { $0 > 0x20 } }
 
     /// Adds a stream to `unfinished`.
-    private mutating func note(unfinished key: [UInt8]) {
+    private mutating func note(_ end: End, of key: [UInt8]) {
         // Entries of files that were deleted in the middle of a line would stay for ever: with 4,096 entries,
         // any one makes room.
-        if unfinished.count >= 4096 {
-            unfinished.removeFirst()
+        if unfinished.count >= 4096, unfinished[key] == nil {
+            unfinished.remove(at: unfinished.startIndex)
         }
-        unfinished.insert(key)
+        unfinished[key] = end
     }
 }
