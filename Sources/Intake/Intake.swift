@@ -357,6 +357,7 @@ package final class Intake: SpoolSink {
             case .expired:
                 chunks.countRead()
                 chunks.count(.expired, verdict.priority, to: route.destinations)
+                apps.noteExpired(route.destinations.count, of: source.app)
             case .quarantined, .refused:
                 if let zeros = Intake.leadingZeros(base, start..<position) {
                     keepProblem(

@@ -187,6 +187,9 @@ struct Figures {
     /// Bytes of each holder in the queue; nil until the queue is full.
     var holdings: Holdings?
 
+    /// Deliveries that have expired since the queue was opened, by app.
+    var expiredByApp: [String: AppCounts] = [:]
+
     /// Number of distinct reasons that are counted separately; further reasons count as `other`.
     static let mostReasons = 2000
 
@@ -195,6 +198,13 @@ struct Figures {
         /// Destination 0 for events that no destination wanted.
         let lane: LaneKey
         let reason: String
+    }
+
+    /// Counts expired deliveries, each by its app.
+    mutating func noteExpired(_ apps: [String]) {
+        for (app, events) in Dictionary(grouping: apps, by: { $0 }).sorted(by: { $0.key < $1.key }) {
+            expiredByApp.noteExpired(events.count, of: app)
+        }
     }
 
     /// Counts discarded events under their reason.

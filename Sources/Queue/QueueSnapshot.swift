@@ -38,6 +38,8 @@ public struct QueueSnapshot: Sendable, Equatable {
     package var intake = IntakeLedger()
     /// Discarded events by destination (nil if no destination wanted them), priority and reason.
     public var discarded: [Discarded] = []
+    /// Deliveries that have expired since the queue was opened, by app.
+    public var expiredByApp: [String: AppCounts] = [:]
     /// Bytes that count toward the cap; at most `maxSize`.
     public var storedBytes = 0
     /// The cap in force, in bytes.

@@ -32,10 +32,17 @@ struct QueueAppAgeTests {
         #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 0)
         #expect(try await store.expire() == 8)
         #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 8)
+        #expect(store.snapshot.expiredByApp.mapValues(\.expired) == ["shop": 16])
         let main = try #require(try await store.leaseNext(request("main")))
         #expect(numbers(main) == [0, 5] + Array(10..<20))
         #expect(try await store.expire() == 0)
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        // Those that are too old for all, by app as well: web's only, of two destinations.
+        commit.chunks = [maker.chunk(of: [("web", 3)], to: ["main", "stats"], full: true)]
+        commit.chunks[0].eventTimes = (now - .seconds(7200))...(now - .seconds(7200))
+        _ = try await store.store(commit)
+        #expect(try await store.expire() == 6)
+        #expect(store.snapshot.expiredByApp.mapValues(\.expired) == ["shop": 16, "web": 6])
         await store.close()
     }
 

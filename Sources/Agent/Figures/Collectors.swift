@@ -27,7 +27,9 @@ struct AgentCollector: MetricCollector {
     func collect(into exposition: inout Exposition) {
         collectKnownSeries(into: &exposition)
         collectQueue(into: &exposition)
-        IntakeCollector(figures: parts.intakes, time: agent.time).collect(into: &exposition)
+        IntakeCollector(
+            figures: parts.intakes, expired: parts.queue.snapshot.expiredByApp, time: agent.time
+        ).collect(into: &exposition)
         collectSpool(into: &exposition)
         collectDelivery(into: &exposition)
         collectContainers(into: &exposition)
@@ -286,6 +288,8 @@ struct AllIntakes: Sendable {
 struct IntakeCollector: MetricCollector {
     /// The published figures of all intakes.
     let figures: AllIntakes
+    /// What has expired in the queue, by app.
+    var expired: [String: AppCounts] = [:]
     /// The clock, to recognise yesterday's counts of names.
     let time: any TimeSource
 
@@ -293,16 +297,19 @@ struct IntakeCollector: MetricCollector {
         // Sessions count for lines that the agent reads by itself; all other figures count old files too.
         let read = figures.read
         let counts = figures.all
+        var apps = counts.apps
+        apps.add(expired)
         // The names are counted for one day: an app that was silent today still has yesterday's count.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
             exposition.set(\.eventNames, [app], to: count.day == today ? count.names : 0)
         }
-        for (app, count) in counts.apps.sorted(by: { $0.key < $1.key }) {
+        for (app, count) in apps.sorted(by: { $0.key < $1.key }) {
             exposition.set(\.appEvents, [app], to: count.events)
             exposition.set(\.appRecords, [app], to: count.records)
             exposition.set(\.appBytes, [app], to: count.bytes)
             exposition.set(\.appQuarantined, [app], to: count.quarantined)
+            exposition.set(\.appExpired, [app], to: count.expired)
             if let last = count.lastRead {
                 exposition.set(\.appLastRead, [app], to: Double(last.milliseconds) / 1000)
             }

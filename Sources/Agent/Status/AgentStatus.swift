@@ -78,6 +78,7 @@ struct AgentStatus: Sendable {
         report.reloadProblem = agent.reloads.withLock { $0.problem }
         report.restartProblem = parts.restart.problem
         report.apps = parts.intakes.all.apps
+        report.apps.add(state.expiredByApp)
         report.destinations = destinations(state, delivery, settings)
         report.queue = state
         report.spool = spoolFigures(state, settings)

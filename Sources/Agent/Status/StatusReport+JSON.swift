@@ -28,7 +28,7 @@ extension StatusReport {
                     [
                         "name": .string(name), "events": .integer(app.events - app.records),
                         "records": .integer(app.records), "bytes": .integer(app.bytes),
-                        "quarantined": .integer(app.quarantined),
+                        "quarantined": .integer(app.quarantined), "expired": .integer(app.expired),
                         "last_read_ms": JSONValue(app.lastRead?.json),
                     ]
                 }),

@@ -10,6 +10,8 @@ public struct AppCounts: Sendable, Equatable {
     public var bytes = 0
     /// Lines that went to the quarantine.
     public var quarantined = 0
+    /// Deliveries of events that had grown too old, when they were read or while they waited.
+    public var expired = 0
     /// When the last event or record was read; nil before the first.
     public var lastRead: Timestamp?
 
@@ -21,6 +23,7 @@ public struct AppCounts: Sendable, Equatable {
         records += other.records
         bytes += other.bytes
         quarantined += other.quarantined
+        expired += other.expired
         lastRead = [lastRead, other.lastRead].compactMap { $0 }.max()
     }
 }
@@ -32,6 +35,18 @@ extension [String: AppCounts] {
     public static let most = 999
     /// Key for the counts of all further apps; no app can have this name.
     public static let others = "(others)"
+
+    /// Adds deliveries of an app that expired; of an unknown app if the name is empty.
+    public mutating func noteExpired(_ deliveries: Int, of app: String) {
+        var counts = AppCounts()
+        counts.expired = deliveries
+        note(app.isEmpty ? Self.others : app, counts)
+    }
+
+    /// Adds the counts of other parts of the agent.
+    public mutating func add(_ other: [String: AppCounts]) {
+        for (app, counts) in other.sorted(by: { $0.key < $1.key }) { note(app, counts) }
+    }
 
     /// Adds what was read from an app.
     public mutating func note(_ app: String, _ counts: AppCounts) {

@@ -187,6 +187,7 @@ extension QueueSnapshot {
         deadLetters = figures.totals.deadLetters
         quarantine = figures.totals.quarantine
         unkept = figures.unkept
+        expiredByApp = figures.expiredByApp
         consent = state.consent
         accepting =
             state.refusal.map { .nothing($0.reason) }

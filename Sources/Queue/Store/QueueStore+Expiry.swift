@@ -105,6 +105,10 @@ extension Transaction {
             }
             try tables.insert(run, in: key)
         }
+        if !sifted.expired.isEmpty {
+            let apps = try HolderTable(file).holders(of: row)
+            state.figures.noteExpired(sifted.expired.map { apps[$0] })
+        }
         for (departure, gone) in sifted.gone {
             switch departure {
             case .expired:

@@ -14,6 +14,8 @@ struct SiftedRow {
     var left: [DeliveryRow] = []
     /// Events and bytes that leave.
     var gone: [Departure: (events: Int, bytes: Int)] = [:]
+    /// Which events of the row leave because they are too old, counted from its first one.
+    var expired: [Int] = []
 
     /// Whether events leave because they must not be sent.
     var withholds: Bool { gone.keys.contains { $0 != .expired } }
@@ -117,8 +119,11 @@ struct Sifter {
                     || mayExpire && rules?.isExpired(app, age: now - time) == true
                 departure = isOver ? .expired : nil
             }
-            if let departure {
+            if departure == .expired {
                 // bounded: lines of one chunk.
+                sifted.expired.append(event - row.first)
+            }
+            if let departure {
                 sifted.gone[departure, default: (0, 0)].events += 1
                 sifted.gone[departure, default: (0, 0)].bytes += line.count
             } else if let last = sifted.left.last, last.first + last.events == event {

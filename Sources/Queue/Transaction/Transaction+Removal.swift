@@ -26,6 +26,9 @@ extension Transaction {
     {
         leaveBatch(rows, lane)
         for row in rows {
+            if fate == \.expired {
+                state.figures.noteExpired(try HolderTable(file).holders(of: row))
+            }
             try tables.delete(row, from: state.figures.lanes[lane].key)
             state.figures.lanes[lane].remove(fate, events: row.events, bytes: row.bytes)
             try dismiss(chunk: row.chunk)
