@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Events per CPU-second into the formats of engines, beside a Fluent Bit of yours with the same records, in one run.
 
-usage: PEER_FLUENT_BIT=PATH engines.py BINARY [--events 200000] [--runs 3] [--only WORDS] [--scratch /var/tmp]
+usage: PEER_FLUENT_BIT=PATH engines.py BINARY [--events 600000] [--runs 3] [--only WORDS] [--scratch /var/tmp]
 
 Both tail the same files of pino's lines from their beginning and send them, packed with gzip, over TLS, to a server that answers as
 the engine does and counts the records; Kafka's broker is librdkafka's mock cluster, without TLS. The agents take turns. Only an agent's own CPU counts,
@@ -205,7 +205,7 @@ def measured(command: list, engine: Engine | Broker, work: str, options: argpars
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
-    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--events", type=int, default=600_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="only engines whose name holds this")
     parser.add_argument("--scratch", default="/var/tmp")
