@@ -12,9 +12,10 @@ enum ConsentCommand {
         arguments: "[APP PURPOSE on|off|default]", argumentCount: 0...3,
         details: """
             off: no event of the app is sent to destinations with this purpose, whatever the event says; \
-            queued ones are withheld, too, before the command ends. on: its events go there unless they say \
-            otherwise. default: the events and `[apps.NAME] consent` decide. Without arguments it lists what \
-            was set. Events that were withheld do not come back.
+            queued ones are withheld, too, before the command ends. on: its events go there unless they, or \
+            the app's data layer, say otherwise. default: the events, the data layer and \
+            `[apps.NAME] consent` decide. Without arguments it lists what was set. Events that were withheld \
+            do not come back.
             """
     ) { invocation in
         let words = invocation.arguments
