@@ -141,8 +141,8 @@ package struct MetricTable: Sendable {
         "app_quarantined", "Lines of an app that went to the quarantine since the start.", .open("app"))
     package let appExpired = counter(
         "app_expired",
-        "Deliveries of an app's events that grew too old (max_age of queue, destination or app) since the start;"
-            + " those of unknown apps as (others).", .open("app"))
+        "Deliveries of an app's events that grew too old (max_age of queue, destination or app) since the"
+            + " start; those of unknown apps as (others).", .open("app"))
     package let appLinesNotParsed = counter(
         "app_lines_not_parsed",
         "Lines of an app that did not match its format (parse, pattern) since the start.",
