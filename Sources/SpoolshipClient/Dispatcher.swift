@@ -82,7 +82,7 @@ final class Dispatcher: Sendable {
                 return DispatchReport(
                     result: .error, confirmedBy: .spool,
                     reason:
-                        "the agent has not read \(count) files of this client within the time; does it run?")
+                        "files of this client that the agent has not read in time: \(count); does it run?")
             }
             sleepMilliseconds(10)
             left = writer.unreadFiles()

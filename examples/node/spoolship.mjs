@@ -273,7 +273,7 @@ export class Client {
     const given = this.#unread();
     for (let left = given; left; left = this.#unread()) {
       if (performance.now() >= deadline) {
-        return new Report("error", "spool", `the agent has not read ${left} files of this client within the time; does it run?`);
+        return new Report("error", "spool", `files of this client that the agent has not read in time: ${left}; does it run?`);
       }
       await sleep(10);
     }

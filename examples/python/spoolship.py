@@ -288,7 +288,7 @@ class Client:
         given = left = self._unread()
         while left:
             if time.monotonic() >= deadline:
-                return Report("error", "spool", f"the agent has not read {left} files of this client within the time; does it run?")
+                return Report("error", "spool", f"files of this client that the agent has not read in time: {left}; does it run?")
             time.sleep(0.01)
             left = self._unread()
         if self._socket:

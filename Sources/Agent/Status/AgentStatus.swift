@@ -123,8 +123,9 @@ struct AgentStatus: Sendable {
         let details = names.isEmpty ? "" : ", \(fate): \(names.joined(separator: ", "))"
         let unused = agent.schemas.withLock { $0.set }.followed(by: documents).unused
         let more = unused.count > 3 ? " and \(unused.count - 3) more" : ""
+        let match = all.valid == 1 ? "that matches its schema" : "that match their schemas"
         return [
-            "schemas: \(HumanText.plural(all.valid, "event")) that match their schemas,"
+            "schemas: \(HumanText.plural(all.valid, "event")) \(match),"
                 + " \(HumanText.count(all.invalid)) not\(details)"
         ]
             + (unused.isEmpty
