@@ -27,7 +27,7 @@ public struct DeliverySnapshot: Sendable {
         public let failingApps: [String: Failure]
         /// When something is next sent without a command; nil if nothing is planned.
         public let nextAttempt: Timestamp?
-        /// Since when the destination has been held, its breaker open, or nothing but waits came from it.
+        /// Since when the destination has been held, or all its requests have failed.
         public let since: Timestamp?
         /// Last acknowledgement of a batch.
         public let lastSuccess: Timestamp?
@@ -83,15 +83,18 @@ extension DeliverySnapshot.Destination {
         let wake = machine.hasSomething ? machine.chooser(gate, at: now).planned() : nil
         let standing = machine.standing
         let obstacle = machine.obstacle(gate)
+        let retries = machine.kept.counts.retries.critical + machine.kept.counts.retries.normal
+        let isFailing =
+            standing.breaker != nil || obstacle == .retryAfter || obstacle == nil && retries > 0
         self.init(
             name: machine.name, obstacle: obstacle, lanes: machine.lanes, interval: interval,
             inFlight: machine.attempts.counts.sending, attempts: machine.attempts.count,
             timeFactor: machine.attempts.values.map { $0.batch?.timeFactor ?? 1 }.max() ?? 1,
-            waitingForRetry: machine.kept.counts.retries.critical + machine.kept.counts.retries.normal,
+            waitingForRetry: retries,
             setAside: machine.kept.eventsAside, failingApps: machine.failingApps,
             nextAttempt: wake.map { now.wall + ($0 - now.boot) },
-            since: standing.hold?.since ?? standing.breaker?.since
-                ?? (obstacle == .retryAfter ? standing.trouble?.since : nil),
+            since: standing.hold?.since ?? (isFailing ? standing.trouble?.since : nil)
+                ?? standing.breaker?.since,
             lastSuccess: machine.blame.acknowledged.last, lastFailure: standing.lastFailure,
             pauseTokens: pauseTokens, counters: machine.counters)
     }

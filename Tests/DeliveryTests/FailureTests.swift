@@ -40,6 +40,22 @@ struct FailureTests {
         #expect(world.store.queued == 0 && since() == nil)
     }
 
+    @Test("a destination that fails says since when, before it is suspended too, until a batch arrives")
+    func failingSince() throws {
+        var world = World(options())
+        var takes = false
+        world.answer = { _, _ in (.milliseconds(10), takes ? .acknowledged : .retry(.unavailable)) }
+        func since() -> Timestamp? { world.machine.snapshot(at: world.now).destinations.first?.since }
+        world.accept(50)
+        world.run(.seconds(1))
+        let first = try #require(since())
+        world.run(.seconds(3_600))
+        #expect(world.sent.count > 3 && since() == first)
+        takes = true
+        world.runUntilQuiet()
+        #expect(world.store.queued == 0 && since() == nil)
+    }
+
     @Test(
         "Retry-After in the answer to a request that the stop or a disabling has overtaken counts after the restart",
         arguments: [false, true])

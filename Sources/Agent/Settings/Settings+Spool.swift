@@ -171,7 +171,7 @@ extension Settings {
         guard found > 0 else { return nil }
         return (
             "spool.directory",
-            "has \(found) files in it and no .spoolship directory, as a spool has: they would be read and removed. To read logs in place,"
+            "has \(found) \(found == 1 ? "file" : "files") in it and no .spoolship directory, as a spool has: they would be read and removed. To read logs in place,"
                 + " write [apps.NAME] read = [\"\(spool.directory)/*.log\"]; if it is the spool, mkdir \(spool.directory)/.spoolship,"
                 + " or write spool.after_read = \"delete\""
         )

@@ -81,18 +81,23 @@ enum TransferFailure {
         return hasTunnel ? "\(address.host) through \(proxy)" : "\(proxy) for \(address.host)"
     }
 
-    /// The failure for a reused connection that ended without an answer. With HTTP/2 there is a second
-    /// cause: a server that requires HTTP/1.1.
+    /// The failure for a reused connection that ended without an answer. There are two other causes: a server
+    /// that wants a client certificate and ends new connections without a word, which libcurl does not always
+    /// tell from reused ones, and with HTTP/2 a server that requires HTTP/1.1.
     private static func unanswered(_ transfer: Transfer, _ options: HTTPOptions) -> Failure {
-        let host = HTTPAddress(transfer.url)?.host ?? "the destination"
+        let url = transfer.url
+        let host = HTTPAddress(url)?.host ?? "the destination"
+        let broke = "the connection to \(host) broke before an answer arrived"
+        if let refusal = refusedByServer(transfer.libraryText, host) {
+            return Failure(kind: .connection, message: "\(broke): \(refusal)")
+        }
+        var hints: [String] = []
+        if url.hasPrefix("https:") { hints.append("a client certificate (tls.certificate)") }
+        if options.http.version == .http2 { hints.append("http_version = \"1.1\"") }
         let hint =
-            options.http.version == .http2
-            ? "; if this happens to each batch, the server may require http_version = \"1.1\"" : ""
-        return Failure(
-            kind: .connection,
-            message:
-                "the connection to \(host) broke before an answer arrived: the server closed a reused connection\(hint)"
-        )
+            hints.isEmpty
+            ? "" : "; if this happens to each batch, it may require \(hints.joined(separator: " or "))"
+        return Failure(kind: .connection, message: "\(broke): the server closed a reused connection\(hint)")
     }
 
     /// The failure for a success that came before the request had arrived.
