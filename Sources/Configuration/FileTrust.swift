@@ -33,7 +33,8 @@ enum FileTrust {
         let who = forAll ? "everybody" : "the group \(status.groupName)"
         return Problem(
             .environment,
-            "\(path) can be written by \(who) (mode \(status.shownMode)), and with it the configuration; run chmod go-w \(path)",
+            "\(path) can be written by \(who) (mode \(status.shownMode)), and with it the configuration; "
+                + "run chmod go-w \(path)",
             severity: forAll ? .error : .warning)
     }
 

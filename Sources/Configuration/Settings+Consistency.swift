@@ -104,7 +104,8 @@ extension ReadContext {
         if own.count > ReadContext.mostMembers {
             add(
                 .outOfRange,
-                "apps have \(own.count) different members for name, time and level; at most \(ReadContext.mostMembers) are supported",
+                "apps have \(own.count) different members for name, time and level; at most "
+                    + "\(ReadContext.mostMembers) are supported",
                 at: nil)
         }
     }

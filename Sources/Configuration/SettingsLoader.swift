@@ -53,7 +53,8 @@ public struct ConfigurationText: Sendable, Equatable {
             let before = String(decoding: bytes[..<place], as: UTF8.self).unicodeScalars
             throw Problem(
                 .syntax,
-                "not UTF-8: byte 0x\(String(bytes[place], radix: 16, uppercase: true)); TOML is UTF-8, save the file in that encoding",
+                "not UTF-8: byte 0x\(String(bytes[place], radix: 16, uppercase: true)); TOML is UTF-8, save "
+                    + "the file in that encoding",
                 at: Position(
                     file: file, line: before.count { $0 == "\n" } + 1,
                     column: before.reversed().prefix { $0 != "\n" }.count + 1))
@@ -187,7 +188,8 @@ extension Settings {
             let advice =
                 switch error.number {
                 case EACCES:
-                    "; user \(FileStatus.name(ofUser: geteuid())) may not read it (\(owner(of: path))chmod and chgrp change that)"
+                    "; user \(FileStatus.name(ofUser: geteuid())) may not read it (\(owner(of: path))chmod "
+                        + "and chgrp change that)"
                 case ENOENT: "; give another with --config FILE"
                 default: ""
                 }

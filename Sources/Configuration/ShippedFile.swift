@@ -9,8 +9,10 @@ public enum ShippedFile {
         """
         # The configuration of Spoolship. `man spoolship.toml` lists all settings; each has a default.
         #
-        # Write yours into files in conf.d/*.toml beside this one, which are read after it, in the order of their names:
-        # single settings override, [[sections]] add up. `spoolship check` finds mistakes, `systemctl reload spoolship`
+        # Write yours into files in conf.d/*.toml beside this one, which are read after it, in the order of \
+        their names:
+        # single settings override, [[sections]] add up. `spoolship check` finds mistakes, `systemctl \
+        reload spoolship`
         # applies changes, all or none of them.
 
         # Where everything goes.
@@ -41,14 +43,18 @@ public enum ShippedFile {
         """
         # The settings of Spoolship (TOML 1.0).
         #
-        # Every setting is here with its default, commented out. Files in conf.d/*.toml beside the configuration file are
+        # Every setting is here with its default, commented out. Files in conf.d/*.toml beside the \
+        configuration file are
         # read after it, in the order of their names: single settings override, [[sections]] add up.
-        # Durations and sizes carry their unit: "250ms", "6s", "2m", "12h", "25d"; "64KiB" and "10MiB" (2^10, 2^20),
+        # Durations and sizes carry their unit: "250ms", "6s", "2m", "12h", "25d"; "64KiB" and "10MiB" \
+        (2^10, 2^20),
         # "10MB" (10^6).
         #
-        # ${NAME} in a string is the environment variable NAME, ${NAME:-text} has a default, $${ is a literal ${.
+        # ${NAME} in a string is the environment variable NAME, ${NAME:-text} has a default, $${ is a \
+        literal ${.
         #
-        # `spoolship check` finds mistakes, `spoolship check --print` shows what is in force and where it comes from,
+        # `spoolship check` finds mistakes, `spoolship check --print` shows what is in force and where it \
+        comes from,
         # `systemctl reload spoolship` applies changes, all or none of them.
 
         """ + Settings.description.map { $0.shippedText() }.joined()

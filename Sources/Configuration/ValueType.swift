@@ -109,7 +109,8 @@ extension ValueType where Value == Int {
                     .wrongType,
                     number < 0
                         ? "is \(number); a size cannot be negative"
-                        : "needs a unit; write \"\(number)B\", \"\(number)MB\" (10^6 bytes) or \"\(number)MiB\" (2^20)"
+                        : "needs a unit; write \"\(number)B\", \"\(number)MB\" (10^6 bytes) or "
+                            + "\"\(number)MiB\" (2^20)"
                 )
             case .string(let text):
                 if let size = SizeText.parse(text) { return size }
@@ -184,8 +185,8 @@ extension TOMLNode {
             }
             throw Problem(
                 .wrongType,
-                "is \(SettingValue.quote(text)), which is not a duration; write a number and a unit (ms, s, m, h, d),"
-                    + " as \"90s\" or \"1h30m\"")
+                "is \(SettingValue.quote(text)), which is not a duration; write a number and a unit (ms, s, "
+                    + "m, h, d), as \"90s\" or \"1h30m\"")
         default: throw .wrongType("a duration such as \"6s\"", self)
         }
     }

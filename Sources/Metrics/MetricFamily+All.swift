@@ -65,7 +65,8 @@ package struct MetricTable: Sendable {
     /// to report it.
     package let ledgerBalanced = gauge(
         "ledger_balanced",
-        "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + queued."
+        "1 if accepted + retried = acknowledged + dead-lettered + evicted + expired + discarded + lost + "
+            + "queued."
     )
 
     // MARK: Intake
@@ -86,12 +87,14 @@ package struct MetricTable: Sendable {
     package let quarantineBytes = gauge("quarantine_bytes", "Bytes in quarantine.")
     package let quarantinePurged = counter(
         "quarantine_purged",
-        "Records removed by a command or spool.quarantine_max_size, or never kept, since the database was made."
+        "Records removed by a command or spool.quarantine_max_size, or never kept, since the database was "
+            + "made."
     )
     /// Above 0, files are not removed although they were read: a person should look at their bad lines.
     package let filesStaying = gauge(
         "spool_files_staying",
-        "Files that were read but stay in the spool, because the quarantine could not hold all of their bad lines."
+        "Files that were read but stay in the spool, because the quarantine could not hold all of their bad "
+            + "lines."
     )
     /// What the limits did to events: cut, or refused, quarantined and allowed.
     package let truncations = counter(
@@ -131,7 +134,8 @@ package struct MetricTable: Sendable {
     /// Figures by app. An app is a directory that anybody may make, so the number of series is bounded.
     package let appEvents = counter(
         "app_events",
-        "Events and records that were read of an app since the start; the first 999 apps, all others as (others).",
+        "Events and records that were read of an app since the start; the first 999 apps, all others as "
+            + "(others).",
         .open("app"))
     package let appRecords = counter(
         "app_records", "How many of these were records, since the start.", .open("app"))
@@ -149,7 +153,8 @@ package struct MetricTable: Sendable {
         .open("app"))
     package let appBrokenJSON = counter(
         "app_broken_json",
-        "Lines of an app that begin with { and are not JSON since the start: sent as text, if the app has no format.",
+        "Lines of an app that begin with { and are not JSON since the start: sent as text, if the app has "
+            + "no format.",
         .open("app"))
     /// Shows an app that has become silent.
     package let appLastRead = gauge(
@@ -168,8 +173,8 @@ package struct MetricTable: Sendable {
     /// other problems events were sent unchanged.
     package let ruleProblems = counter(
         "container_problems",
-        "Container rules that could not be applied to an event since the start: one made too large is in quarantine,"
-            + " others were sent as they came.",
+        "Container rules that could not be applied to an event since the start: one made too large is in "
+            + "quarantine, others were sent as they came.",
         .closed(
             "problem", "event_too_large", "function_not_allowed", "app_not_listening", "hash_key_missing",
             "not_a_name", "throttle_full", "data_layer_full", "unknown_destination"))
@@ -201,7 +206,8 @@ package struct MetricTable: Sendable {
         "queue_recoveries", "Corrupt databases that were moved aside and salvaged since the start.")
     package let queueUnknownLosses = counter(
         "queue_unknown_losses",
-        "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made."
+        "Corrupt databases that were salvaged without knowing how many events were lost, since the first "
+            + "one was made."
     )
     /// A cap below the size that is stored is not applied: the old one stays in force until less is stored
     /// and the agent is reloaded.
@@ -257,16 +263,18 @@ package struct MetricTable: Sendable {
     /// copied state directory.
     package let unexpectedRepeats = counter(
         "delivery_unexpected_repeats",
-        "Events that a destination took for repeats, though they were never sent before, since the start: acknowledged.",
+        "Events that a destination took for repeats, though they were never sent before, since the start: "
+            + "acknowledged.",
         destination)
     package let templateFallbacks = counter(
         "delivery_template_fallbacks",
-        "Events that lacked a value for a template (none), or had one beyond template_values (other), each time that they were"
-            + " sent, since the start.", destination, .closed("value", "none", "other"))
+        "Events that lacked a value for a template (none), or had one beyond template_values (other), each "
+            + "time that they were sent, since the start.", destination, .closed("value", "none", "other"))
     /// Lost events: OTLP says how many were rejected, not which, and forbids sending them again.
     package let unnamedRejections = counter(
         "delivery_unnamed_rejections",
-        "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",
+        "Events that a destination rejected without saying which (OTLP partial success), since the start: "
+            + "acknowledged.",
         destination)
     /// A time rather than an age, as Prometheus recommends: the age is computed at the query.
     package let lastAcknowledged = gauge(
@@ -280,8 +288,8 @@ package struct MetricTable: Sendable {
         .closed("state", DestinationStateName.allCases.map(\.rawValue)))
     package let certificateExpiry = gauge(
         "destination_certificate_expiry_timestamp_seconds",
-        "When a certificate used for a destination, or the destination's own as last seen in a handshake, expires"
-            + " (Unix time).", destination, .closed("certificate", "ca", "client", "server"))
+        "When a certificate used for a destination, or the destination's own as last seen in a handshake, "
+            + "expires (Unix time).", destination, .closed("certificate", "ca", "client", "server"))
     /// Events that were acknowledged after the deadline of a view; see `[[deadline]]`.
     package let lateEvents = counter(
         "deadline_late_events", "Events acknowledged after their deadline since the start, by deadline.",
@@ -344,7 +352,8 @@ package struct MetricTable: Sendable {
     /// Lines that may be incomplete.
     package let spoolUnclosedLines = counter(
         "spool_unclosed_lines",
-        "Last lines without a line feed that counted as whole after ten minutes of silence, since the start: their file was rotated or deleted, and no writer was seen to close it."
+        "Last lines without a line feed that counted as whole after ten minutes of silence, since the "
+            + "start: their file was rotated or deleted, and no writer was seen to close it."
     )
     /// Zeros in the place of lines: a file's size was set, its content was not written (for example by a
     /// crash of the machine).
@@ -354,7 +363,8 @@ package struct MetricTable: Sendable {
     /// Complete listings after inotify's queue overflowed (inotify(7), IN_Q_OVERFLOW).
     package let spoolWatchOverflows = counter(
         "spool_watch_overflows",
-        "How often changes came faster than the kernel queues them and everything was listed again, since the start."
+        "How often changes came faster than the kernel queues them and everything was listed again, since "
+            + "the start."
     )
     package let spoolLeaseWaits = counter(
         "spool_lease_waits",
@@ -365,7 +375,8 @@ package struct MetricTable: Sendable {
     /// Reading continues by itself once the obstacle is gone.
     package let spoolSecondTries = gauge(
         "spool_second_tries",
-        "Files and directories of the spool that wait for a second try after a failed system call, by reason.",
+        "Files and directories of the spool that wait for a second try after a failed system call, by "
+            + "reason.",
         .closed(
             "reason", "descriptors", "memory", "permission", "read_only", "no_room", "quota", "missing",
             "name_taken",
@@ -383,7 +394,8 @@ package struct MetricTable: Sendable {
     /// While this is 1, events are evicted for dead destinations, so that apps keep their room on the disk.
     package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
-        "1 while spool.when_full.max_unread is exceeded and events are evicted for destinations that acknowledge nothing."
+        "1 while spool.when_full.max_unread is exceeded and events are evicted for destinations that "
+            + "acknowledge nothing."
     )
 
     // MARK: Containers
@@ -393,7 +405,8 @@ package struct MetricTable: Sendable {
         "container_version", "The version of the container in force; 0 if it is empty.", container)
     package let containerHeldBackVersion = gauge(
         "container_held_back_version",
-        "The version that is published for a share of the agents that does not include this one yet; 0 if there is none.",
+        "The version that is published for a share of the agents that does not include this one yet; 0 if "
+            + "there is none.",
         container)
     package let containerSource = gauge(
         "container_source",
@@ -419,7 +432,8 @@ package struct MetricTable: Sendable {
             "unknown_error", "signature", "version", "form", "expired"))
     package let containerAwaited = gauge(
         "container_awaited",
-        "1 while the container is required and no document of it is in force: events of its apps are not read.",
+        "1 while the container is required and no document of it is in force: events of its apps are not "
+            + "read.",
         container)
     package let containerRefreshSuccessful = gauge(
         "container_last_refresh_successful", "1 if the last fetch returned or confirmed a good document.",
@@ -485,12 +499,13 @@ package struct MetricTable: Sendable {
     /// Reasons are those of `ServerFigures.cut`.
     package let connectionsCut = counter(
         "http_connections_cut",
-        "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read,"
-            + " crowded out by another, busy (no place), or a shortage of descriptors.",
+        "Connections to the stats port and the control socket that were cut, since the start: slow to ask "
+            + "or to read, crowded out by another, busy (no place), or a shortage of descriptors.",
         .closed("server", "stats", "control"), .closed("reason", "slow", "crowded", "busy", "shortage"))
     package let listenersReopened = counter(
         "http_listeners_reopened",
-        "Times that the stats port or the control socket did not answer the agent and was reopened, since the start.",
+        "Times that the stats port or the control socket did not answer the agent and was reopened, since "
+            + "the start.",
         .closed("server", "stats", "control"))
     /// Room on the disks that the agent depends on, as of the last look; a scrape never waits for a disk.
     package let freeBytes = gauge(
@@ -498,7 +513,8 @@ package struct MetricTable: Sendable {
         .closed("directory", "spool", "state"))
     package let freeInodes = gauge(
         "filesystem_free_inodes",
-        "Free inodes in the file system of a directory, when last checked; missing if it does not count them.",
+        "Free inodes in the file system of a directory, when last checked; missing if it does not count "
+            + "them.",
         .closed("directory", "spool", "state"))
     /// With a wrong clock nothing may expire: ages would be wrong.
     package let clockSynchronised = gauge(
@@ -507,7 +523,8 @@ package struct MetricTable: Sendable {
     /// Found by trying the start of the agent with the present files.
     package let restartWouldFail = gauge(
         "restart_would_fail",
-        "1 while a restart would fail because of the configuration or a file that it names; `spoolship status` says why."
+        "1 while a restart would fail because of the configuration or a file that it names; `spoolship "
+            + "status` says why."
     )
     /// Above 0, this answer is incomplete.
     package let seriesSuppressed = gauge(

@@ -132,8 +132,8 @@ struct KeptRows {
 struct DeadLetter: KeptRecord {
     /// Columns in the order in which `init` reads them.
     static let columns =
-        "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, message, "
-        + "excerpt, event, app, also_for"
+        "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, "
+        + "message, excerpt, event, app, also_for"
 
     var shelf: Shelf { .deadLetters }
     let id: Int64

@@ -59,7 +59,8 @@ public struct StoredQueue: Sendable, Equatable {
         found.isOlder = version < Schema.version
         found.storedBytes = try database.integer("SELECT stored_bytes FROM total")
         found.waiting = try database.prepare(
-            "SELECT name, sum(queued) FROM ledger JOIN destination ON destination.id = destination GROUP BY destination.id"
+            "SELECT name, sum(queued) FROM ledger JOIN destination ON destination.id = destination GROUP BY "
+                + "destination.id"
         ).all { Waiting(destination: DestinationName($0.text(0)), deliveries: $0.integer(1)) }
         return found
     }

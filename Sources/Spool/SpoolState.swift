@@ -77,7 +77,8 @@ public struct SpoolState: Sendable, Equatable {
         } catch {
             throw SpoolError(
                 .cannotWrite,
-                "cannot tell writers what is accepted: make the agent's user the owner of \(spool)/.spoolship",
+                "cannot tell writers what is accepted: make the agent's user the owner of "
+                    + "\(spool)/.spoolship",
                 cause: error)
         }
     }

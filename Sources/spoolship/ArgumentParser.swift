@@ -40,7 +40,8 @@ struct ArgumentParser {
                 guard attached != nil || !ArgumentParser.isOption(found) else {
                     throw CommandFailure(
                         .usage,
-                        "\(word) needs a value before \(found); for one with a dash: \(shown(option))=\(found)"
+                        "\(word) needs a value before \(found); for one with a dash: "
+                            + "\(shown(option))=\(found)"
                     )
                 }
                 value = found

@@ -38,7 +38,8 @@ enum CommandTable {
             let hint = nearestName(to: words[1], among: seconds).map { "; did you mean \"\(word) \($0)\"?" }
             return CommandFailure(
                 .usage,
-                "no command \"\(word) \(words[1])\"\(hint ?? "; there are \(seconds.joined(separator: ", "))")"
+                "no command \"\(word) "
+                    + "\(words[1])\"\(hint ?? "; there are \(seconds.joined(separator: ", "))")"
             )
         }
         let firsts = known.map { String($0.prefix { $0 != " " }) }

@@ -8,7 +8,8 @@ struct HelpText {
     /// The list of all commands with their summaries.
     var overview: String {
         """
-        Spoolship ships the events that apps write to a spool directory: each one, once, in order of importance.
+        Spoolship ships the events that apps write to a spool directory: each one, once, in order of \
+        importance.
 
         \(console.styled("usage:", .bold)) spoolship COMMAND [OPTIONS]
 

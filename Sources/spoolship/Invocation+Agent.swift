@@ -37,12 +37,12 @@ extension Invocation {
                     try refuseUnreadableConfiguration()
                     throw CommandFailure(
                         .configuration,
-                        "\(configurationPath) cannot be used (`spoolship check --config \(configurationPath)` says why);"
-                            + " give the agent's socket with --socket FILE")
+                        "\(configurationPath) cannot be used (`spoolship check --config "
+                            + "\(configurationPath)` says why); give the agent's socket with --socket FILE")
                 }
                 console.printError(
-                    "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); using the default"
-                        + " socket \(socket); give another with --socket FILE")
+                    "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); using the "
+                        + "default socket \(socket); give another with --socket FILE")
             }
         }
         return ControlClient(socket: socket, timeout: timeout)

@@ -82,8 +82,9 @@ public struct StartupRehearsal: Sendable {
         if let stored = queue?.storedBytes, stored > settings.queue.maxSize {
             add(
                 "queue.max_size",
-                "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a start continues"
-                    + " with the cap that was in force; give at least that much, or send or purge first",
+                "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a "
+                    + "start continues with the cap that was in force; give at least that much, or send or "
+                    + "purge first",
                 endsStart: false)
         }
         return found + (queue?.isOlder == true ? oldWays : [])
@@ -294,7 +295,8 @@ public struct StartupRehearsal: Sendable {
                 return (
                     "the table \(table) has no column for \(names): "
                         + (isRefused
-                            ? "the server refuses such events; add columns, or input_format_skip_unknown_fields=1 to the url"
+                            ? "the server refuses such events; add columns, or "
+                                + "input_format_skip_unknown_fields=1 to the url"
                             : "they are left out there"),
                     isRefused
                 )

@@ -185,7 +185,8 @@ struct AgentStatus: Sendable {
         let count = HumanText.count(events.cuts)
         return events.lastCut.map {
             [
-                "limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.rawValue))"
+                "limits cut \(count) names and values, of app \($0.app) \($0.member) "
+                    + "(limits.\($0.limit.rawValue))"
             ]
         } ?? []
     }
@@ -216,8 +217,8 @@ struct AgentStatus: Sendable {
             let count = agent.sending.templates[destination.name, EventTemplates.beyond]
             guard count > 0 else { return nil }
             return
-                "\(HumanText.plural(count, "event")) sent to \(destination.name) as \"other\": events have more values than"
-                + " its template_values (\(destination.templateValues))"
+                "\(HumanText.plural(count, "event")) sent to \(destination.name) as \"other\": events have "
+                + "more values than its template_values (\(destination.templateValues))"
         }
     }
 
@@ -226,7 +227,8 @@ struct AgentStatus: Sendable {
     private func noDestination(_ state: QueueSnapshot, _ settings: Settings) -> [String] {
         guard !settings.destinations.isEmpty else {
             return [
-                "no destination is configured: nothing is read from the spool; add a [[destination]] and reload"
+                "no destination is configured: nothing is read from the spool; add a [[destination]] and "
+                    + "reload"
             ]
         }
         let discarded = state.withoutDestination - agent.reloads.withLock { $0.withoutDestination }
@@ -293,7 +295,8 @@ struct AgentStatus: Sendable {
         // The agent asks the kernel, because owner and mode do not show access control lists.
         if root.hasItsName, access(root.path, R_OK | X_OK) != 0 {
             return [
-                "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` says what to do"
+                "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` "
+                    + "says what to do"
             ]
         }
         if root.hasItsName {
@@ -307,8 +310,8 @@ struct AgentStatus: Sendable {
             .compactMap { $0.map { "the spool: \($0)" } }
         }
         return [
-            "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
-                + "Bring it back, or restart the agent"
+            "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or "
+                + "mounted over? Bring it back, or restart the agent"
         ]
     }
 
@@ -322,7 +325,8 @@ struct AgentStatus: Sendable {
         let reasons = waiting.keys.map(\.rawValue).sorted().joined(separator: ", ")
         let count = HumanText.count(waiting.values.reduce(0, +))
         let text =
-            "the spool: \(count) of its files or directories cannot be read or removed now, and will be tried again"
+            "the spool: \(count) of its files or directories cannot be read or removed now, and will be "
+            + "tried again"
         return ["\(text) (\(reasons))"]
     }
 
@@ -415,20 +419,25 @@ struct AgentStatus: Sendable {
                     + figures.passedOverNames.joined(separator: ", "),
             figures.refusedFiles == 0
                 ? nil
-                : "\(HumanText.plural(figures.refusedFiles, "file")) never opened (of links, name what they lead to): "
+                : "\(HumanText.plural(figures.refusedFiles, "file")) never opened (of links, name what they "
+                    + "lead to): "
                     + figures.refusedNames.joined(separator: ", "),
             figures.loweredOpenFiles.map {
-                "\($0.files) files are held open at most, because the process may open \($0.limit): raise LimitNOFILE"
+                "\($0.files) files are held open at most, because the process may open \($0.limit): raise "
+                    + "LimitNOFILE"
             },
             state.health.refusedMaxSize.map {
-                "queue.max_size is \($0) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force"
+                "queue.max_size is \($0) bytes, less than is stored: the old one, \(state.maxSize) bytes, "
+                    + "stays in force"
             },
             state.unknownLosses == 0
                 ? nil
-                : "the queue was damaged \(state.unknownLosses) times, with an unknown number of events lost: see the log",
+                : "the queue was damaged \(state.unknownLosses) times, with an unknown number of events "
+                    + "lost: see the log",
             behind.isEmpty
                 ? nil
-                : "more is unread than spool.when_full.max_unread allows: the oldest events for \(behind), which acknowledge nothing, are evicted",
+                : "more is unread than spool.when_full.max_unread allows: the oldest events for \(behind), "
+                    + "which acknowledge nothing, are evicted",
         ]
     }
 }

@@ -47,7 +47,8 @@ struct DestinationTroubles: Sendable {
             let waiting = "\(HumanText.plural(count, "event")) \(count == 1 ? "waits" : "wait")"
             let oldest = destination.oldest.map { ", the oldest for \(HumanText.duration(now - $0))" } ?? ""
             return
-                "\(destination.name): \(reason(destination)); \(count == 0 ? "nothing waits" : waiting + oldest)"
+                "\(destination.name): \(reason(destination)); "
+                + "\(count == 0 ? "nothing waits" : waiting + oldest)"
         }
     }
 }

@@ -233,8 +233,9 @@ struct StatusReport: Sendable {
             let quiet = HumanText.duration(now - max(destination.lastAcknowledged ?? started, started))
             let events = HumanText.plural(destination.queued, "event")
             let reason =
-                "the queue is full, \(accepted) for any destination: \(destination.name) acknowledged nothing for "
-                + "\(quiet) and has \(events) in it; fix it, or set its when_behind = \"skip\" and reload"
+                "the queue is full, \(accepted) for any destination: \(destination.name) acknowledged "
+                + "nothing for \(quiet) and has \(events) in it; fix it, or set its when_behind = "
+                + "\"skip\" and reload"
             return (destination.name, reason)
         }
     }

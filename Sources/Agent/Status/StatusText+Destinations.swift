@@ -44,7 +44,8 @@ extension StatusText {
             "  only batches with events of \($1.joined(separator: ", ")): \($0)"
         }
         return reasons + [
-            "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried from time to time, at once after `spoolship resume`"
+            "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried from "
+                + "time to time, at once after `spoolship resume`"
         ]
     }
 
@@ -55,7 +56,9 @@ extension StatusText {
         case .active: return active(destination)
         case .held:
             return
-                "held\(standing(destination)): \(destination.lastFailure?.failure.message ?? "failed before the agent's start"); fix it or its settings, then reload\(next)"
+                "held\(standing(destination)): "
+                + "\(destination.lastFailure?.failure.message ?? "failed before the agent's start"); "
+                + "fix it or its settings, then reload\(next)"
         case .breakerOpen:
             return "\(why(destination))\(standing(destination))"
                 + (next.isEmpty

@@ -152,7 +152,8 @@ struct StatusText: Sendable {
     private var intakeLine: String {
         let intake = report.queue.intake
         return "events: \(HumanText.count(intake.read)) read = \(HumanText.count(intake.accepted)) accepted"
-            + " + \(HumanText.count(intake.refused)) refused + \(HumanText.count(intake.quarantined)) quarantined"
+            + " + \(HumanText.count(intake.refused)) refused + \(HumanText.count(intake.quarantined)) "
+            + "quarantined"
     }
 
     /// The spool, with a line for each place and journal that is read.
@@ -165,7 +166,8 @@ struct StatusText: Sendable {
             text += "nothing unread except files that will be tried again"
         } else {
             text +=
-                "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"
+                "\(HumanText.bytes(spool.lagBytes)) unread, oldest "
+                + "\(HumanText.duration(.seconds(spool.lagSeconds)))"
         }
         text += ", \(HumanText.plural(spool.files, "file"))"
         if !spool.directory.isEmpty {
@@ -271,7 +273,8 @@ struct StatusText: Sendable {
         if !queue.unkept.isEmpty {
             lines.append(
                 styled(
-                    "\(HumanText.plural(queue.unkept.count, "file")) read and not removed: the quarantine could not hold their bad lines",
+                    "\(HumanText.plural(queue.unkept.count, "file")) read and not removed: the quarantine "
+                        + "could not hold their bad lines",
                     .warning) + ": \(report.stayingPaths.joined(separator: ", "))"
                     + (queue.unkept.count > report.stayingPaths.count ? " …" : "")
                     + " (`spoolship quarantine retry --files`)")

@@ -32,11 +32,13 @@ public struct AgentSettings: SettingsSection {
         .setting("log_format", \.logFormat, .choice, "Now log.format.").renamed(to: "log.format"),
         .setting(
             "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
-            "How long the agent keeps sending once it is stopped; 0 sends nothing. Nothing is lost either way."
+            "How long the agent keeps sending once it is stopped; 0 sends nothing. Nothing is lost either "
+                + "way."
         ),
         .setting(
             "hash_key", \.hashKey, optional: SecretFile.valueType,
-            "The key for the digests of rules that hash: 32 bytes or more that others cannot read (openssl rand -hex 32).",
+            "The key for the digests of rules that hash: 32 bytes or more that others cannot read (openssl "
+                + "rand -hex 32).",
             example: "\"file:/etc/spoolship/hash.key\""),
     ]
 }

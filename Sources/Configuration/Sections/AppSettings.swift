@@ -214,8 +214,8 @@ public struct AppSettings: SettingsSection {
             .setting(
                 "version", \.version, optional: .text(), "Its version, if the events do not have it."
             ).retired(
-                "a [[rule]] with when = \"app_version == null\" and set = { \"device.app_version\" = \"2.1.0\" }"
-                    + " does the same"),
+                "a [[rule]] with when = \"app_version == null\" and set = { \"device.app_version\" = "
+                    + "\"2.1.0\" } does the same"),
             .setting(
                 "build", \.build, optional: .text(), "Its build, if the events do not have it."
             ).retired("a [[rule]] with set = { \"device.app_build\" = \"2107\" } does the same"),

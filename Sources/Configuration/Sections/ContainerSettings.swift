@@ -66,7 +66,8 @@ public struct ContainerSettings: SettingsSection {
             example: "\"GTM-1234\""),
         .setting(
             "default_file", \.defaultFile, optional: .path,
-            "Used until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
+            "Used until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist "
+                + "(values only).",
             example: "\"/etc/spoolship/containers/GTM-1234\""),
         .pair(
             "url", .init("address", \.url, optional: EndpointURL.settingType("https", "http")),
@@ -77,7 +78,8 @@ public struct ContainerSettings: SettingsSection {
         .setting("ca_file", \.caFile, optional: .path, "Now url.ca_file.").renamed(to: "url.ca_file"),
         .setting(
             "public_key", \.publicKeys, oneOrMore(of: publicKeyType),
-            "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Required with url.",
+            "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. "
+                + "Required with url.",
             example: "\"GAP7GZsSF0sDoNw8xKTtOTTyfwhCrPcsPHkHQrIwl2E=\""),
         .pair(
             "open", .init("document", \.open, .choice), .init("timeout", \.timeout, timeoutType),
@@ -93,7 +95,8 @@ public struct ContainerSettings: SettingsSection {
         ).retired("a copy is fresh for 12h, and refresh_interval says how often it is fetched"),
         .setting(
             "required", \.required, requirementsType,
-            "Events of its apps are read only while such a document (no draft) is in force; true is [\"redaction\"]."
+            "Events of its apps are read only while such a document (no draft) is in force; true is "
+                + "[\"redaction\"]."
         ),
         .setting(
             "apps", \.apps, .list(of: .text("app"), unique: true),
@@ -106,7 +109,8 @@ public struct ContainerSettings: SettingsSection {
             "The functions that it may call; see [functions.NAME].", example: "[\"lookup\"]"),
         .setting(
             "hash_key", \.hashKey, optional: SecretFile.valueType,
-            "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand -hex 32).",
+            "The key for the digests of hash tags: 32 bytes or more that others cannot read (openssl rand "
+                + "-hex 32).",
             example: "\"file:/etc/spoolship/hash.key\""),
         .setting("hash_key_file", \.hashKeyFile, optional: .path, "Now hash_key.").renamed(to: "hash_key"),
         .setting(

@@ -59,8 +59,8 @@ extension ListenAddress {
             guard let address = ListenAddress(text) else {
                 throw Problem(
                     .outOfRange,
-                    "is \(SettingValue.quote(text)); must be an IP address and a port, such as \"127.0.0.1:9464\" or \"[::1]:9464\","
-                        + " or \"off\"")
+                    "is \(SettingValue.quote(text)); must be an IP address and a port, such as "
+                        + "\"127.0.0.1:9464\" or \"[::1]:9464\", or \"off\"")
             }
             return address
         } print: {

@@ -30,7 +30,8 @@ public struct DeadlineSettings: SettingsSection {
             .renamed(to: "time.zone"),
         .setting(
             "margin", \.margin, .duration(.zero ... .seconds(86_400)),
-            "How long before that time events go first within their priority, without waiting for the interval."
+            "How long before that time events go first within their priority, without waiting for the "
+                + "interval."
         ),
         .pair(
             "for", .init("apps", \.apps, appsType), .init("destinations", \.destinations, destinationsType),

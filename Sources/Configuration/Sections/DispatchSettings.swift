@@ -42,10 +42,10 @@ public struct DispatchSettings: SettingsSection {
             "batch_events",
             .init("full", \.fullAt, .count(1...100_000, zero: "only the interval decides")),
             .init("max", \.batchMostEvents, batchEventsType),
-            "As soon as full events wait, they are sent; fewer wait for the interval. A batch holds all that wait, up to max"
-                + " and batch_size. Higher makes fewer requests; with full = 0 they come at known times, however much waits."
-                + " Both are 50000 for type s3, 50 for format app_center, 25 for ga4. For a pager"
-                + " { max = 1 }."
+            "As soon as full events wait, they are sent; fewer wait for the interval. A batch holds all "
+                + "that wait, up to max and batch_size. Higher makes fewer requests; with full = 0 they "
+                + "come at known times, however much waits. Both are 50000 for type s3, 50 for format "
+                + "app_center, 25 for ga4. For a pager { max = 1 }."
         ),
         .setting("batch_most_events", \.batchMostEvents, batchEventsType, "Now batch_events.max.")
             .renamed(to: "batch_events.max"),
@@ -58,7 +58,8 @@ public struct DispatchSettings: SettingsSection {
                 + " shows the value. 8MiB for type s3, 512KiB for nats."),
         .setting(
             "parallel_batches", \.parallelBatches, parallelBatchesType,
-            "Simultaneous requests to each destination. Raise it if latency is high, lower it for a weak receiver."
+            "Simultaneous requests to each destination. Raise it if latency is high, lower it for a weak "
+                + "receiver."
         ),
         .setting(
             "critical_delay", \.criticalDelay, criticalDelayType,

@@ -12,7 +12,8 @@ extension FunctionSettings: SettingsSection {
         .setting(
             // Bounded by a minute: events of the app wait for the answer, in their order.
             "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
-            "A call that takes longer is killed and gives null; meanwhile the file of the calling event waits."
+            "A call that takes longer is killed and gives null; meanwhile the file of the calling event "
+                + "waits."
         ),
         .setting("parallel", \.parallel, .count(1...64), "How many calls may run at once."),
         .setting(

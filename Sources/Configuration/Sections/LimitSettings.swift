@@ -8,7 +8,8 @@ public struct DeadLetterSettings: SettingsSection {
     static let entries: [Entry<DeadLetterSettings>] = [
         .setting(
             "max_size", \.maxSize, .size(64 << 10...1 << 40),
-            "How much is kept; the app that has most gives up its oldest first, counted. Raise it to have time to send them again."
+            "How much is kept; the app that has most gives up its oldest first, counted. Raise it to have "
+                + "time to send them again."
         )
     ]
 }

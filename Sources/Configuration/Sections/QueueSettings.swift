@@ -37,7 +37,8 @@ public struct QueueSettings: SettingsSection {
         ).retired("events are stored as the destinations take them, so that they are compressed once"),
         .setting(
             "durability", \.durability, .choice,
-            "crash is faster and survives a crash of the process; a power cut may then repeat events, but loses none.",
+            "crash is faster and survives a crash of the process; a power cut may then repeat events, but "
+                + "loses none.",
             restart: true),
     ]
 }

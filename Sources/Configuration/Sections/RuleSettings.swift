@@ -35,12 +35,13 @@ public struct RuleSettings: SettingsSection {
     static let entries: [Entry<RuleSettings>] = [
         .setting(
             "name", \.name, optional: nameType,
-            "Its name: in status, in metrics, and for discarded events in the ledger; by default its place, as rule 2.",
+            "Its name: in status, in metrics, and for discarded events in the ledger; by default its place, "
+                + "as rule 2.",
             example: "\"no debug lines of shop\""),
         .setting(
             "when", \.when, optional: expressionType,
-            "The condition; without it the rule always applies. Names: app, file, name, level, message, properties.x, event.x;"
-                + " == != < > in contains starts_with ends_with matches, && || !.",
+            "The condition; without it the rule always applies. Names: app, file, name, level, message, "
+                + "properties.x, event.x; == != < > in contains starts_with ends_with matches, && || !.",
             example: "\"app == 'shop' && level < 'info'\""),
         .setting("discard", \.discard, optional: .boolean, "true discards the event.", example: "true"),
         .setting(
@@ -67,8 +68,8 @@ public struct RuleSettings: SettingsSection {
             example: "[\"properties.debug\"]"),
         .setting(
             "redact", \.redact, optional: RuleRedaction.valueType,
-            "Members that never leave the machine, or patterns: email, ipv4, ipv6, credit_card, bearer_token, jwt, or a"
-                + " regular expression.",
+            "Members that never leave the machine, or patterns: email, ipv4, ipv6, credit_card, "
+                + "bearer_token, jwt, or a regular expression.",
             example: "{ patterns = [\"email\"], with = \"[redacted]\" }"),
         .setting(
             "hash", \.hash, optional: .list(of: .text(), count: 1...32, unique: true),
@@ -79,7 +80,8 @@ public struct RuleSettings: SettingsSection {
             example: "\"critical\""),
         .setting(
             "send_to", \.sendTo, optional: .list(of: .destinationName, count: 1...64, unique: true),
-            "The destinations that get the event, and no others; if several rules name some, all that they name.",
+            "The destinations that get the event, and no others; if several rules name some, all that they "
+                + "name.",
             example: "[\"main\", \"pager\"]"),
     ]
 
@@ -267,7 +269,8 @@ extension TOMLNode {
         for member in members where !known.contains(member.key) {
             throw Problem(
                 .unknownKey,
-                "has no member \(SettingValue.quote(member.key)); members are \(known.joined(separator: ", "))",
+                "has no member \(SettingValue.quote(member.key)); members are "
+                    + "\(known.joined(separator: ", "))",
                 at: member.keyPosition)
         }
         // TOML has no duplicate keys, so the choice never matters.

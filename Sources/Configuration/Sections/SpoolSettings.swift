@@ -54,7 +54,8 @@ public struct SpoolSettings: SettingsSection {
             .renamed(to: "when_full.max_unread"),
         .setting(
             "after_read", \.afterRead, .choice,
-            "keep if something else removes the files; archive to keep them for a while, in .spoolship/archive.",
+            "keep if something else removes the files; archive to keep them for a while, in "
+                + ".spoolship/archive.",
             restart: true),
         .setting(
             "archive_directory", \.archiveDirectory, optional: .path,
@@ -72,7 +73,8 @@ public struct SpoolSettings: SettingsSection {
             .renamed(to: "archive.max_size"),
         .setting(
             "max_event_size", \.maxEventSize, .size(1 << 10...64 << 20),
-            "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs memory.",
+            "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs "
+                + "memory.",
             restart: true),
         .setting(
             "max_open_files", \.maxOpenFiles, .count(16...1_000_000),
@@ -84,7 +86,8 @@ public struct SpoolSettings: SettingsSection {
         ).retired("only file systems without inotify are polled, every 5s"),
         .setting(
             "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
-            "How much of the unreadable lines is kept; the app that holds most gives up its oldest, which are counted."
+            "How much of the unreadable lines is kept; the app that holds most gives up its oldest, which "
+                + "are counted."
         ),
     ]
 }

@@ -122,7 +122,8 @@ public enum Variables {
         else {
             throw Problem(
                 .syntax,
-                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ for a literal ${"
+                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ for a "
+                    + "literal ${"
             )
         }
         let found = environment(String(name))

@@ -54,7 +54,8 @@ public struct ContainerDocument: Sendable, Equatable {
         if let number = lost {
             throw ContainerError(
                 .form,
-                "the number \(number) has more digits than a number can hold; write it as a text, \(quoted(number))"
+                "the number \(number) has more digits than a number can hold; write it as a text, "
+                    + "\(quoted(number))"
             )
         }
         return value
@@ -75,7 +76,8 @@ public struct ContainerDocument: Sendable, Equatable {
         for word in ["id", "values"]
         where word == "id" ? members.value[word]?.string == id : members.value[word]?.members != nil {
             throw node.error(
-                "has \(word), as a complete document has; name that \(id), without an extension, or write the keys of values at the top"
+                "has \(word), as a complete document has; name that \(id), without an extension, or write "
+                    + "the keys of values at the top"
             )
         }
         self.id = try ContainerDocument.checkedID(DocumentNode(value: .string(id), path: "id"))

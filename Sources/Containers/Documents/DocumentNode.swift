@@ -103,7 +103,8 @@ struct DocumentNode {
             })
         else {
             throw error(
-                "the name must have 1 to \(DocumentLimits.nameBytes) bytes, no quotes and no control characters"
+                "the name must have 1 to \(DocumentLimits.nameBytes) bytes, no quotes and no control "
+                    + "characters"
             )
         }
     }

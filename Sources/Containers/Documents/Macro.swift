@@ -117,8 +117,8 @@ extension Macro {
         default:
             guard let standard = StandardMacro(rawValue: word) else {
                 throw node.error(
-                    "there is no macro type \(quoted(word)); known are constant, value_collection, value, data_layer, "
-                        + "event_property, event_member, device_property, function_call, "
+                    "there is no macro type \(quoted(word)); known are constant, value_collection, value, "
+                        + "data_layer, event_property, event_member, device_property, function_call, "
                         + StandardMacro.allCases.map(\.rawValue).joined(separator: ", "))
             }
             _ = try read()

@@ -145,7 +145,8 @@ struct WhenExpression {
         let made = alternatives.filter { seen.insert($0).inserted }
         guard made.count <= DocumentLimits.alternatives else {
             throw node.error(
-                "has more than \(DocumentLimits.alternatives) alternatives: || within && multiplies them; split it into rules",
+                "has more than \(DocumentLimits.alternatives) alternatives: || within && multiplies them; "
+                    + "split it into rules",
                 .limit)
         }
         return made
@@ -173,7 +174,8 @@ struct WhenExpression {
         let isOpposite = consume("!=")
         guard let predicate = isOpposite ? .equals : predicate() else {
             throw error(
-                "expected ==, !=, <, <=, >, >=, in, contains, starts_with, ends_with or matches here; write \(macro) == true for a truth value"
+                "expected ==, !=, <, <=, >, >=, in, contains, starts_with, ends_with or matches here; write "
+                    + "\(macro) == true for a truth value"
             )
         }
         let (value, range) = try rangedComparand()
@@ -318,7 +320,8 @@ struct WhenExpression {
         let name = String(decoding: text[start..<position], as: UTF8.self)
         if names == ["destination"], !known.contains(name), source == .configuration {
             throw error(
-                "rules act before events are divided among destinations; name those that get the event with send_to",
+                "rules act before events are divided among destinations; name those that get the event with "
+                    + "send_to",
                 at: start)
         }
         guard !names.contains(""), names.count <= DocumentLimits.depth else {
@@ -336,7 +339,8 @@ struct WhenExpression {
         default:
             let what = source == .document ? "macro" : "name"
             throw error(
-                "there is no \(what) \(quoted(name)); a member of events is event.\(name) or properties.\(name)",
+                "there is no \(what) \(quoted(name)); a member of events is event.\(name) or "
+                    + "properties.\(name)",
                 at: start)
         }
         if !macros.contains(where: { $0.name == name }) {

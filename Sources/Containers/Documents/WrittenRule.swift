@@ -247,8 +247,8 @@ private struct WrittenRuleDraft {
         for text in (node.value.array ?? []).compactMap(\.string)
         where TextPattern.Ready(rawValue: text) != nil {
             throw node.error(
-                "\(quoted(text)) is a member here; write { patterns = [\(quoted(text))] } for what looks like one in any text, "
-                    + "{ paths = [\(quoted(text))] } for the member")
+                "\(quoted(text)) is a member here; write { patterns = [\(quoted(text))] } for what looks "
+                    + "like one in any text, { paths = [\(quoted(text))] } for the member")
         }
     }
 

@@ -63,7 +63,8 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
         }
         guard (HashKey.fewestBytes...4096).contains(content.count) else {
             throw mistake(
-                "holds \(content.count) bytes; a key has \(HashKey.fewestBytes) to 4096: openssl rand -hex 32 makes one"
+                "holds \(content.count) bytes; a key has \(HashKey.fewestBytes) to 4096: openssl rand -hex "
+                    + "32 makes one"
             )
         }
         self.init(bytes: content)

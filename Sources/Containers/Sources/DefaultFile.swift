@@ -72,7 +72,8 @@ public struct DefaultFile: Sendable {
             return nil
         } catch {
             return
-                "\(path): \(error.message); it is in force nevertheless: sign it again, or remove its first line"
+                "\(path): \(error.message); it is in force nevertheless: sign it again, or remove its first "
+                + "line"
         }
     }
 
@@ -112,7 +113,8 @@ public struct DefaultFile: Sendable {
             }
             throw ContainerError(
                 .file,
-                "\(path) can be replaced by users other than root and the agent's: \(error.message); use a directory that, like all above it, only they can write, without links"
+                "\(path) can be replaced by users other than root and the agent's: \(error.message); use a "
+                    + "directory that, like all above it, only they can write, without links"
             )
         }
         guard let status = try? FileStatus(of: file.raw), status.isRegular else {
@@ -121,7 +123,8 @@ public struct DefaultFile: Sendable {
         guard status.belongs(toRootOr: user), !status.isWritableByOthers else {
             throw ContainerError(
                 .file,
-                "\(path) can be changed by users other than root and the agent's; run chown root \(path) && chmod go-w \(path)"
+                "\(path) can be changed by users other than root and the agent's; run chown root \(path) && "
+                    + "chmod go-w \(path)"
             )
         }
         do throws(SystemError) {

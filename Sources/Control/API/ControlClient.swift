@@ -100,7 +100,8 @@ package struct ControlClient: Sendable {
             String($0).percentEncoded
         }
         var text =
-            "\(method) \(target.joined(separator: "/"))\(arguments.isEmpty ? "" : "?\(arguments)") HTTP/1.0\r\n"
+            "\(method) \(target.joined(separator: "/"))\(arguments.isEmpty ? "" : "?\(arguments)") "
+            + "HTTP/1.0\r\n"
         text += "Host: localhost\r\n"
         if let content {
             text += "Content-Type: application/json\r\nContent-Length: \(content.count)\r\n"
@@ -198,7 +199,8 @@ package struct ControlClient: Sendable {
         case ENOENT, ECONNREFUSED:
             ControlError(
                 .unreachable,
-                "no agent answers at \(socket): is it running? Has control.socket changed since its start (--socket FILE)?"
+                "no agent answers at \(socket): is it running? Has control.socket changed since its start "
+                    + "(--socket FILE)?"
             )
         case EACCES, EPERM:
             ControlError(

@@ -6,15 +6,17 @@ package enum OrphanText {
     /// - Parameter configured: names of the configured destinations; a single one is suggested as the new
     ///   name.
     package static func warning(destination: String, events: Int, configured: [String]) -> String {
-        "\(HumanText.plural(events, "event")) \(events == 1 ? "waits" : "wait") for destination \(destination), which is not"
-            + " in the configuration: \(advice(destination, configured: configured))"
+        "\(HumanText.plural(events, "event")) \(events == 1 ? "waits" : "wait") for destination "
+            + "\(destination), which is not in the configuration: "
+            + "\(advice(destination, configured: configured))"
     }
 
     /// The two commands that end the waiting.
     package static func advice(_ destination: String, configured: [String]) -> String {
         let target = configured.count == 1 ? configured[0] : "NAME"
         return
-            "if it was renamed, `spoolship queue move --destination \(destination) --to \(target)` sends them there; "
-            + "if it was removed, `spoolship queue purge --destination \(destination)` discards them"
+            "if it was renamed, `spoolship queue move --destination \(destination) --to \(target)` sends "
+            + "them there; if it was removed, `spoolship queue purge --destination \(destination)` "
+            + "discards them"
     }
 }

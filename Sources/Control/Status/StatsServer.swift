@@ -51,7 +51,8 @@ package final class StatsServer: Sendable {
             handler: { request in
                 let second = time.bootTime.nanoseconds / 1_000_000_000
                 let key =
-                    "\(request.method) \(request.path) \(ExpositionFormat(accept: request.accept).contentType)"
+                    "\(request.method) \(request.path) "
+                    + "\(ExpositionFormat(accept: request.accept).contentType)"
                 let known = lately.withLock { lately in
                     if lately.second != second {
                         lately = (second, 0, [:])

@@ -195,7 +195,8 @@ extension Template.Place {
                 "must be a topic's name: letters, digits, dots, _ and -, at most 249 with the longest values"
         case .subject where !longest.isNATSSubject:
             return
-                "must be words separated by dots, without blanks, * and >, at most 255 bytes with the longest values"
+                "must be words separated by dots, without blanks, * and >, at most 255 bytes with the "
+                + "longest values"
         case .key: return keyMistake(of: template, longest)
         case .index, .topic, .subject, .label, .request, .address: return nil
         }

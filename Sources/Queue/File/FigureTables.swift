@@ -50,8 +50,10 @@ struct FigureTables {
     private func loadLanes() throws(QueueError) -> [Lane] {
         let row = try file.database.prepare(
             """
-            SELECT d.id, l.priority, d.name, l.accepted, l.retried, l.acknowledged, l.dead_lettered, l.evicted,
-            l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes, l.dead_letters
+            SELECT d.id, l.priority, d.name, l.accepted, l.retried, l.acknowledged, l.dead_lettered, \
+            l.evicted,
+            l.expired, l.discarded, l.lost, l.queued, l.queued_bytes, d.lease_events, d.lease_bytes, \
+            l.dead_letters
             FROM destination d LEFT JOIN ledger l ON l.destination = d.id ORDER BY d.id, l.priority
             """)
         var lanes: [Lane] = []

@@ -30,15 +30,15 @@ final class QueueFile {
             pageSize = try database.integer("PRAGMA page_size") ?? 4096
             writing = try WriteStatements(database)
             readChunkStatement = try database.prepare(
-                "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame, row_check "
-                    + "FROM chunk WHERE id = ?")
+                "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame, "
+                    + "row_check FROM chunk WHERE id = ?")
             chunkFactsStatement = try database.prepare(
                 "SELECT destinations, length(frame), max(first_time, last_time) FROM chunk WHERE id = ?")
             findDeliveryStatement = try database.prepare(
                 "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
             walkStatement = try database.prepare(
-                "SELECT \(DeliveryRow.columns) FROM delivery WHERE destination = ? AND priority = ? AND chunk >= ? "
-                    + "ORDER BY chunk, first")
+                "SELECT \(DeliveryRow.columns) FROM delivery WHERE destination = ? AND priority = ? AND "
+                    + "chunk >= ? ORDER BY chunk, first")
             measure()
         } catch {
             // The statements prepared so far keep the connection open until they are freed:
@@ -353,7 +353,8 @@ extension DeliveryRow {
 
     /// Columns of table `delivery`, in the order that `init` and `readRow` expect.
     static let columns =
-        "destination, priority, chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines, row_check"
+        "destination, priority, chunk, first, events, bytes, first_time, accepted_at, batch, state, "
+        + "deadlines, row_check"
 
     /// Reads the row from a statement that selects `columns`; the first two belong to the lane.
     init(_ statement: Statement) {

@@ -60,8 +60,8 @@ enum Schema {
         guard version >= 1 else { return "\(path) has an unknown schema \(version); move it away" }
         guard version > Schema.version else { return nil }
         return
-            "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
-            + "install that version again"
+            "\(path) was written by a newer version (schema \(version), this program knows "
+            + "\(Schema.version)); install that version again"
     }
 
     /// Whether a file that would be refused is ours with a damaged header: it has exactly our tables

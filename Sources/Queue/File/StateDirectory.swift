@@ -119,7 +119,8 @@ final class StateDirectory {
             QueueError(
                 .readOnly,
                 "\(what) (\(error)); remount the file system writable, if need be after fsck, or, where"
-                    + " spoolship.service starts the agent, let it write there: ReadWritePaths= in a drop-in (systemctl edit spoolship)"
+                    + " spoolship.service starts the agent, let it write there: ReadWritePaths= in a "
+                    + "drop-in (systemctl edit spoolship)"
             )
         case ENOSPC, EDQUOT: QueueError(.diskFull, "\(what) (\(error)); free some space")
         default: QueueError(.io, "\(what) (\(error))")

@@ -111,9 +111,10 @@ struct SalvageBalance {
     /// new ones.
     private func believeOnce(_ database: Database) throws(QueueError) {
         try database.execute(
-            "DELETE FROM delivery WHERE EXISTS (SELECT 1 FROM delivery AS other WHERE other.destination = delivery.destination "
-                + "AND other.priority = delivery.priority AND other.chunk = delivery.chunk "
-                + "AND other.first < delivery.first AND other.first + other.events > delivery.first)")
+            "DELETE FROM delivery WHERE EXISTS (SELECT 1 FROM delivery AS other WHERE other.destination = "
+                + "delivery.destination AND other.priority = delivery.priority AND other.chunk = "
+                + "delivery.chunk AND other.first < delivery.first AND other.first + other.events > "
+                + "delivery.first)")
         try database.execute(
             "UPDATE delivery SET batch = NULL, row_check = NULL WHERE state = 0 AND batch IN "
                 + "(SELECT batch FROM delivery WHERE batch IS NOT NULL GROUP BY batch HAVING count(*) > 1)")
@@ -159,9 +160,10 @@ struct SalvageBalance {
         var isWanted = true
         let all = Set(figures.lanes.map(\.destination)).count
         let chunks = try target.database.prepare(
-            "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) UNION ALL "
-                + "SELECT chunk, 0, NULL FROM holding WHERE priority = \(lane.priority.rawValue) "
-                + "AND chunk NOT IN (SELECT id FROM chunk) AND chunk <= \(figures.totals.lastChunk) ORDER BY 1 DESC"
+            "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) UNION "
+                + "ALL SELECT chunk, 0, NULL FROM holding WHERE priority = \(lane.priority.rawValue) "
+                + "AND chunk NOT IN (SELECT id FROM chunk) AND chunk <= \(figures.totals.lastChunk) ORDER "
+                + "BY 1 DESC"
         )
         while missing > 0, try chunks.step() {
             // A delivery is recreated only for destinations that the chunk was accepted for. A lost

@@ -87,8 +87,8 @@ extension QueueStore {
         }
         throw QueueError(
             .moved,
-            "\(path) was removed or replaced: put it back, or let the agent send its events (spoolship drain) and"
-                + " restart it")
+            "\(path) was removed or replaced: put it back, or let the agent send its events (spoolship "
+                + "drain) and restart it")
     }
 
     /// Reopens the database if its WAL was removed. First the WAL's content is written back, which is

@@ -113,7 +113,8 @@ extension Transaction {
         guard stored > most else { return }
         throw QueueError(
             .capBelowStored,
-            "\(setting) is \(most) bytes, but \(stored) are stored; give at least that much, or send or purge first"
+            "\(setting) is \(most) bytes, but \(stored) are stored; give at least that much, or send or "
+                + "purge first"
         )
     }
 }

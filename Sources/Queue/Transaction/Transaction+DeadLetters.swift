@@ -14,8 +14,9 @@ extension Transaction {
         _ failure: Failure
     ) throws(QueueError) {
         let insert = try tables.statement(
-            "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
-                + "kind, status, message, excerpt, event, app, also_for) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, "
+                + "rejected_at, kind, status, message, excerpt, event, app, also_for) VALUES (?, ?, ?, ?, "
+                + "?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         // Other destinations that the same events were stored for: a retry that is later moved must not
         // bring them the events a second time. A negative number means that a destination got the
@@ -125,8 +126,8 @@ extension Transaction {
         // the tests' model relies on that.
         for (app, _) in try bytesByApp(on: shelf).sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             let oldest = try tables.statement(
-                "DELETE FROM \(shelf.table) WHERE id = (SELECT id FROM \(shelf.table) WHERE app = ? ORDER BY id LIMIT 1) "
-                    + "AND \(shelf.time) < ? RETURNING \(shelf.length), \(shelf.lane)"
+                "DELETE FROM \(shelf.table) WHERE id = (SELECT id FROM \(shelf.table) WHERE app = ? ORDER "
+                    + "BY id LIMIT 1) AND \(shelf.time) < ? RETURNING \(shelf.length), \(shelf.lane)"
             ).with(app, time).all { (cost: keptCost($0.integer(0)), lane: LaneKey($0, at: 1)) }
             guard let oldest = oldest.first else { continue }
             state.figures.forgetDeadLetter(oldest.lane)

@@ -27,7 +27,8 @@ public final class SpoolLock: Sendable {
         guard flock(file.raw, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
             throw SpoolError(
                 .inUse,
-                "another agent reads the spool \(spool); stop it, or name another directory in spool.directory"
+                "another agent reads the spool \(spool); stop it, or name another directory in "
+                    + "spool.directory"
             )
         }
         return SpoolLock(file)

@@ -144,8 +144,8 @@ extension ReadPlace {
                 throw Refusal(
                     reason: .symbolicLink, owner: owner.owner,
                     advice:
-                        "the link \(link) is not followed, because a user may turn it and what it leads to is not "
-                        + "that user's: name that directory in `read`")
+                        "the link \(link) is not followed, because a user may turn it and what it leads to "
+                        + "is not that user's: name that directory in `read`")
             }
             directory = end
         }

@@ -102,8 +102,8 @@ struct BackfillRun: Sendable {
         try console.print("\(HumanText.plural(accepted, "event")) \(fate)")
         if course.bad > 0 {
             console.printError(
-                "\(HumanText.plural(course.quarantined, "line")) quarantined, \(HumanText.count(course.refused)) refused:"
-                    + " `spoolship quarantine list` says why")
+                "\(HumanText.plural(course.quarantined, "line")) quarantined, "
+                    + "\(HumanText.count(course.refused)) refused: `spoolship quarantine list` says why")
         }
     }
 

@@ -17,8 +17,8 @@ enum AgentCommands {
     static let disable = Command(
         name: "disable", summary: "turns collection off and deletes queued events; survives restarts",
         details: """
-            Files that arrive are read and discarded, and counted as such. Batches in flight have ten seconds to \
-            arrive. To collect without sending, use `network off` or `pause` instead.
+            Files that arrive are read and discarded, and counted as such. Batches in flight have ten \
+            seconds to arrive. To collect without sending, use `network off` or `pause` instead.
 
             Dead letters and quarantined lines stay, unless --all is given; the question says how many there \
             are. Sessions and data layers stay in either case: they are needed when collection is turned on \
@@ -51,7 +51,8 @@ enum AgentCommands {
         let answer = try invocation.ask(
             "PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
         var text =
-            "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries discarded"
+            "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries "
+            + "discarded"
         if let inFlight = answer["in_flight"]?.integer, inFlight > 0 {
             text += ", \(HumanText.count(Int(inFlight))) of them in flight: their arrival is unknown"
         }
@@ -139,7 +140,8 @@ enum AgentCommands {
     static let reload = Command(
         name: "reload", summary: "makes the agent reread its configuration; all changes apply, or none",
         details:
-            "Prints what changed, what needs a restart, and what is probably unintended. If there is a mistake, the old configuration stays in force."
+            "Prints what changed, what needs a restart, and what is probably unintended. If there is a "
+            + "mistake, the old configuration stays in force."
     ) { invocation in
         // A minute: certificates, documents and programs are read again.
         let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60), isForMistakes: true)

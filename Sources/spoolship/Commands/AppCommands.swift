@@ -14,7 +14,8 @@ enum AppCommands {
         name: "app add", summary: "creates an app's directory in the spool", arguments: "NAME",
         argumentCount: 1...1,
         details: """
-            The directory belongs to the app's user and to the agent's group (mode 2770): no other user can write as this app,
+            The directory belongs to the app's user and to the agent's group (mode 2770): no other user can \
+            write as this app,
             and the agent can read its files, whatever the user's umask. Needs root, unless the user is you.
 
             Run again, it corrects mode and access control list; a directory of another user is not touched.
@@ -30,8 +31,8 @@ enum AppCommands {
         }
         if !hasLists {
             invocation.console.printError(
-                "spoolship: \(spool) is on a file system without access control lists: let \(app.user) write with"
-                    + " umask 0027 or 0007, so that the group may read")
+                "spoolship: \(spool) is on a file system without access control lists: let \(app.user) "
+                    + "write with umask 0027 or 0007, so that the group may read")
         }
     }
 
@@ -191,8 +192,8 @@ struct AppDirectory {
         case EEXIST:
             CommandFailure(
                 .cannotCreate,
-                "\(path) exists and belongs to \(FileStatus(path)?.ownerName ?? "another user"); change its owner"
-                    + " (chown) if \(user) is to write there")
+                "\(path) exists and belongs to \(FileStatus(path)?.ownerName ?? "another user"); change its "
+                    + "owner (chown) if \(user) is to write there")
         case ENOENT:
             CommandFailure(.cannotCreate, "there is no spool \(spool); make it, or set spool.directory")
         default: CommandFailure(.cannotCreate, "cannot make \(path): \(error)")
@@ -218,7 +219,8 @@ struct AppDirectory {
     static func namesake(of app: String, ownedBy user: uid_t?) -> String? {
         guard let other = getpwnam(app)?.pointee.pw_uid, other != user else { return nil }
         return
-            "the user \(app) is not the app \(app): what that user drops into \(shared)/ is of the app uid-\(other)"
+            "the user \(app) is not the app \(app): what that user drops into \(shared)/ is of the app "
+            + "uid-\(other)"
     }
 
     /// A directory of the spool, and its problem; nil if it has none.

@@ -11,26 +11,29 @@ enum CheckCommand {
         name: "check",
         summary: "reads the configuration and every file it names, and prints each mistake with its place",
         details: """
-            Goes through the steps of a start, and changes nothing: the text of the configuration, what this version \
-            does not do, directories and their permissions, free space, sockets, certificates, containers, the queue, \
-            and what spoolship.service lets the agent use: its directories, groups and variables. Run by root, it first becomes the user spoolship, if \
-            there is one, and so can read and do exactly what the agent can. Exits with 0 if the agent could start, \
-            with 78 if it could not, or should not: a state directory that does not exist yet, or that others may \
-            write, is a mistake here, although a start accepts it. Warnings do not change that.
+            Goes through the steps of a start, and changes nothing: the text of the configuration, what \
+            this version does not do, directories and their permissions, free space, sockets, certificates, \
+            containers, the queue, and what spoolship.service lets the agent use: its directories, groups \
+            and variables. Run by root, it first becomes the user spoolship, if there is one, and so can \
+            read and do exactly what the agent can. Exits with 0 if the agent could start, with 78 if it \
+            could not, or should not: a state directory that does not exist yet, or that others may write, \
+            is a mistake here, although a start accepts it. Warnings do not change that.
 
-            --connect also opens a connection to each destination, through its proxy if it has one, with TLS and all \
-            certificates, and closes it again. No request and no secret is sent, except to NATS, to S3 (a signed GET \
-            of an object that does not exist, which tests bucket, region and key, not whether writing is allowed) and \
-            to ClickHouse (DESCRIBE TABLE: members without a column are named). Exits with 75 if only that fails.
+            --connect also opens a connection to each destination, through its proxy if it has one, with \
+            TLS and all certificates, and closes it again. No request and no secret is sent, except to \
+            NATS, to S3 (a signed GET of an object that does not exist, which tests bucket, region and key, \
+            not whether writing is allowed) and to ClickHouse (DESCRIBE TABLE: members without a column are \
+            named). Exits with 75 if only that fails.
 
-            --connect --send also sends each destination an event called spoolship_test of the app spoolship, as the \
-            agent would send it, and shows the answer: its status, the beginning of its body, and the time. The \
-            event is stored there. Exits with 75 if one is not acknowledged (see [destination.accept]).
+            --connect --send also sends each destination an event called spoolship_test of the app \
+            spoolship, as the agent would send it, and shows the answer: its status, the beginning of its \
+            body, and the time. The event is stored there. Exits with 75 if one is not acknowledged (see \
+            [destination.accept]).
 
-            --sample shows how each line of a file would be read: event or record, its name, its time and severity \
-            and where they were found, what is added, what would be quarantined and why; and what the rules of the \
-            configuration do: before and after for the first lines, and to how many lines each rule applies, also where it finds nothing to change. Nothing is \
-            sent, and no agent is needed.
+            --sample shows how each line of a file would be read: event or record, its name, its time and \
+            severity and where they were found, what is added, what would be quarantined and why; and what \
+            the rules of the configuration do: before and after for the first lines, and to how many lines \
+            each rule applies, also where it finds nothing to change. Nothing is sent, and no agent is needed.
 
             --print prints the settings in force, each with its origin; secrets are masked.
             """,
@@ -140,7 +143,8 @@ private struct CheckReport {
         let count = problems.count { $0.severity == .error }
         guard count == 0 else {
             console.printError(
-                "\(console.styled("spoolship:", .red, isError: true)) \(count) \(count == 1 ? "mistake" : "mistakes")"
+                "\(console.styled("spoolship:", .red, isError: true)) \(count) "
+                    + "\(count == 1 ? "mistake" : "mistakes")"
             )
             return
         }

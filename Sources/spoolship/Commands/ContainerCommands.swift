@@ -40,9 +40,9 @@ enum ContainerCommands {
     private static let containerGet = Command(
         name: "container get", summary: "prints a value", arguments: "KEY", argumentCount: 1...1,
         details: """
-            A value of another type is converted if that is exact; otherwise it counts as missing, and a missing value \
-            gives the type's standard value: "", 0, 0.0 or false. --json says whether it was missing. If several \
-            containers have the key, the last one in the configuration counts.
+            A value of another type is converted if that is exact; otherwise it counts as missing, and a \
+            missing value gives the type's standard value: "", 0, 0.0 or false. --json says whether it was \
+            missing. If several containers have the key, the last one in the configuration counts.
             """,
         options: [
             Command.Option(
@@ -89,7 +89,8 @@ enum ContainerCommands {
     private static let containerWatch = Command(
         name: "container watch", summary: "prints events of containers as JSON lines, until Ctrl-C",
         details:
-            "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, expiry.",
+            "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, "
+            + "expiry.",
         options: [Command.Option("count N", letter: "n", "exit after N")]
     ) { invocation in
         // How many lines are still to be printed; nil for no limit.
@@ -107,9 +108,9 @@ enum ContainerCommands {
         summary: "writes the document in force as a default file with the right name",
         arguments: "ID", argumentCount: 1...1,
         details: """
-            The file has the container's id as its name, is written to DIRECTORY (default the current one), and can be \
-            named in default_file. `-` writes the document to standard output instead. During a preview it is the \
-            draft, and the command says so on standard error.
+            The file has the container's id as its name, is written to DIRECTORY (default the current one), \
+            and can be named in default_file. `-` writes the document to standard output instead. During a \
+            preview it is the draft, and the command says so on standard error.
             """,
         options: [Command.Option("directory DIRECTORY", "where to write it; - for standard output")]
     ) { invocation in
@@ -121,8 +122,8 @@ enum ContainerCommands {
         let state = try invocation.ask("GET", "/v1/containers/\(id)")
         if state["source"] == "preview" {
             invocation.console.printError(
-                "\(id): this is the draft that is previewed here, version \(state["version"]?.integer ?? 0), not the"
-                    + " published document")
+                "\(id): this is the draft that is previewed here, version "
+                    + "\(state["version"]?.integer ?? 0), not the published document")
         }
         guard directory != "-" else { return try invocation.console.write(bytes: document) }
         try NamedFile.replace("\(directory)/\(id)", with: document, mode: 0o644)
@@ -135,10 +136,11 @@ enum ContainerCommands {
         name: "container preview", summary: "puts a draft of any version in force on this agent temporarily",
         arguments: "FILE | LINK | --end [ID]", argumentCount: 0...1,
         details: """
-            The draft in FILE needs no signature, but the right id. LINK (https://…) leads to a draft that the agent fetches; \
-            it must be signed with a key of the container, by `container sign --preview`. It is visible in status and \
-            metrics, and ends by --end, when its time is up, or at a restart. Exits with 0 if the draft is in force, with 65 \
-            if FILE is not a container document, with 1 if it is for another container, with 75 if LINK cannot be fetched.
+            The draft in FILE needs no signature, but the right id. LINK (https://…) leads to a draft that \
+            the agent fetches; it must be signed with a key of the container, by `container sign \
+            --preview`. It is visible in status and metrics, and ends by --end, when its time is up, or at \
+            a restart. Exits with 0 if the draft is in force, with 65 if FILE is not a container document, \
+            with 1 if it is for another container, with 75 if LINK cannot be fetched.
             """,
         options: [
             Command.Option("end", "end the preview of container ID, or of all"),
@@ -169,8 +171,8 @@ enum ContainerCommands {
                 "ttl_ms": try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) },
             ]))
         try invocation.console.print(
-            "\(answer["id"]?.string ?? "?"): version \(answer["version"]?.integer ?? 0) is in force as a draft;"
-                + " `spoolship container preview --end` ends it")
+            "\(answer["id"]?.string ?? "?"): version \(answer["version"]?.integer ?? 0) is in force as a "
+                + "draft; `spoolship container preview --end` ends it")
     }
 
     /// Makes a signing key on this machine. The agent has no part in it: private keys belong where documents
@@ -179,8 +181,8 @@ enum ContainerCommands {
         name: "container keygen", summary: "makes a key for signing containers, and prints its public key",
         arguments: "FILE", argumentCount: 1...1,
         details: """
-            FILE gets the private key (PEM, mode 0600) and must not exist. Put the printed public key into public_key \
-            of the agents' configuration. Keep the file off the servers that agents run on.
+            FILE gets the private key (PEM, mode 0600) and must not exist. Put the printed public key into \
+            public_key of the agents' configuration. Keep the file off the servers that agents run on.
             """,
         options: [Command.Option("public", "do not make a key: print the public key of FILE")]
     ) { invocation in
@@ -208,14 +210,14 @@ enum ContainerCommands {
         name: "container sign", summary: "checks a document and signs it for publication", arguments: "FILE",
         argumentCount: 1...1,
         details: """
-            Writes the file to publish to standard output, or to --output: a line with the signatures, then the \
-            document byte for byte. Any web server can serve it. If it is signed with the old key and the new one, \
-            agents that know either accept it. A document that agents would refuse is not signed: one that has \
-            expired, one whose tests fail, or, with --after, one whose version is not higher than the published \
-            one in FILE or at URL.
+            Writes the file to publish to standard output, or to --output: a line with the signatures, then \
+            the document byte for byte. Any web server can serve it. If it is signed with the old key and \
+            the new one, agents that know either accept it. A document that agents would refuse is not \
+            signed: one that has expired, one whose tests fail, or, with --after, one whose version is not \
+            higher than the published one in FILE or at URL.
 
-            With --preview it is signed as a draft: only `container preview LINK` accepts it, so nobody can publish \
-            it.
+            With --preview it is signed as a draft: only `container preview LINK` accepts it, so nobody can \
+            publish it.
             """,
         options: [
             Command.Option("key KEY", letter: "k", repeats: true, "a private key's file; may be given twice"),
@@ -264,7 +266,8 @@ enum ContainerCommands {
             // key.
             guard document.version > old.version || bytes == content else {
                 throw bad(
-                    ": version: \(document.version) does not follow the published \(old.version); agents would refuse it"
+                    ": version: \(document.version) does not follow the published \(old.version); agents "
+                        + "would refuse it"
                 )
             }
         }

@@ -10,22 +10,24 @@ enum ContainerTestCommand {
         name: "container test", summary: "runs a document's tests, and shows its effect on recorded events",
         arguments: "FILE", argumentCount: 1...1,
         details: """
-            Needs no agent and no configuration. FILE is a container's document, signed or not; it is checked as the \
-            agent would, and its tests are run. Functions give the answers of the test, otherwise null.
+            Needs no agent and no configuration. FILE is a container's document, signed or not; it is \
+            checked as the agent would, and its tests are run. Functions give the answers of the test, \
+            otherwise null.
 
-            --events FILE takes recorded events, one JSON object a line (`spoolship tap` prints them), - for standard input. \
-            For each it shows which tags fire, which conditions held and which did not, and the event before and after. \
-            {"type": "data_layer", …} lines are pushes. Of events that their schema does not allow \
-            it shows where.
+            --events FILE takes recorded events, one JSON object a line (`spoolship tap` prints them), - \
+            for standard input. For each it shows which tags fire, which conditions held and which did not, \
+            and the event before and after. {"type": "data_layer", …} lines are pushes. Of events that \
+            their schema does not allow it shows where.
 
-            Exits with 0 if everything passes, 1 if a test fails, 65 if the document cannot be used or a recorded line \
-            is not an event, 74 if a file cannot be read.
+            Exits with 0 if everything passes, 1 if a test fails, 65 if the document cannot be used or a \
+            recorded line is not an event, 74 if a file cannot be read.
             """,
         options: [
             Command.Option("events FILE", "recorded events to show"),
             Command.Option(
                 "host NAME", repeats: true,
-                "the machine's name, for rollouts; with several, the first is used and the share of each is shown"
+                "the machine's name, for rollouts; with several, the first is used and the share of each is "
+                    + "shown"
             ),
             Command.Option("app APP", "the app of the recorded events; default their own, else default"),
             .json,
@@ -37,12 +39,12 @@ enum ContainerTestCommand {
         summary: "reports mistakes and weaknesses of a document, with line and column",
         arguments: "FILE", argumentCount: 1...1,
         details: """
-            Several mistakes at once; then unused rules, tags that can never act, copies of what a later tag removes, \
-            hashes with a salt. With --config also unknown destinations and functions that may not be called. \
-            `container test` and `container sign` check the same.
+            Several mistakes at once; then unused rules, tags that can never act, copies of what a later \
+            tag removes, hashes with a salt. With --config also unknown destinations and functions that may \
+            not be called. `container test` and `container sign` check the same.
 
-            Exits with 0 if nothing is wrong, with 65 if agents would refuse the document or it does not do what it \
-            says.
+            Exits with 0 if nothing is wrong, with 65 if agents would refuse the document or it does not do \
+            what it says.
             """
     ) { invocation in
         let path = invocation.arguments[0]
@@ -126,8 +128,8 @@ private struct ContainerTest {
     private func warnOfFunctions(_ document: ContainerDocument) {
         guard let called = try? CompiledContainer(document).deniedFunctions, !called.isEmpty else { return }
         invocation.console.printError(
-            "\(document.id) calls \(called.joined(separator: ", ")): if may_call and [functions] do not name them, they give"
-                + " null")
+            "\(document.id) calls \(called.joined(separator: ", ")): if may_call and [functions] do not "
+                + "name them, they give null")
     }
 
     // MARK: Tests
@@ -150,7 +152,8 @@ private struct ContainerTest {
             all.append(failures)
             guard isText else { continue }
             try console.print(
-                "  \(failures.isEmpty ? console.styled("ok  ", .green) : console.styled("FAIL", .red))  \(test.name)"
+                "  \(failures.isEmpty ? console.styled("ok  ", .green) : console.styled("FAIL", .red))  "
+                    + "\(test.name)"
             )
             for failure in failures { try console.print("          \(failure)") }
         }

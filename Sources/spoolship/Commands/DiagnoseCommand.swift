@@ -7,13 +7,13 @@ enum DiagnoseCommand {
     static let diagnose = Command(
         name: "diagnose", summary: "collects the facts for a bug report in one text",
         details: """
-            Version, system, configuration with secrets masked, what check finds, status and ledger of the running \
-            agent, the newest lines of its log, and the files of spool and state directory by name, size and time. No \
-            content of events and no secrets: values that the configuration marks as secret are removed everywhere. \
-            Still, check it before you send it.
+            Version, system, configuration with secrets masked, what check finds, status and ledger of the \
+            running agent, the newest lines of its log, and the files of spool and state directory by name, \
+            size and time. No content of events and no secrets: values that the configuration marks as \
+            secret are removed everywhere. Still, check it before you send it.
 
-            Works without an agent, and with a configuration that has mistakes; parts that are missing say why. Root \
-            sees most.
+            Works without an agent, and with a configuration that has mistakes; parts that are missing say \
+            why. Root sees most.
             """,
         options: [
             Command.Option("output FILE", letter: "o", "write to FILE (mode 0600) instead of printing"),

@@ -6,7 +6,8 @@ enum HelpCommand {
         name: "help", summary: "explains the commands and the settings",
         arguments: "[COMMAND | configuration [SECTION]]", argumentCount: 0...2,
         details: """
-            `spoolship help configuration` prints the reference of the settings: each with its default, what is
+            `spoolship help configuration` prints the reference of the settings: each with its default, \
+            what is
             allowed, and why one would change it. With a section's name it prints only that section.
             """
     ) { invocation in

@@ -9,13 +9,13 @@ enum ReceiveCommand {
     static let receive = Command(
         name: "receive", summary: "receives batches over HTTPS and prints or stores them, for development",
         details: """
-            POST to any path delivers a batch (NDJSON or JSON; gzip, zstd or plain), GET /stats returns the figures as \
-            JSON. Each Idempotency-Key is accepted once. The certificate is made on first use and kept; clients trust \
-            the ca.pem beside it. It does not defend itself: a packed body may take 300 MB. Ends with SIGINT or SIGTERM \
-            and prints its figures.
+            POST to any path delivers a batch (NDJSON or JSON; gzip, zstd or plain), GET /stats returns the \
+            figures as JSON. Each Idempotency-Key is accepted once. The certificate is made on first use \
+            and kept; clients trust the ca.pem beside it. It does not defend itself: a packed body may take \
+            300 MB. Ends with SIGINT or SIGTERM and prints its figures.
 
-            The options from --fail on make it misbehave, to test how an agent reacts: --fail takes a status (503), \
-            cut-in-body, cut-before-storing or cut-after-storing.
+            The options from --fail on make it misbehave, to test how an agent reacts: --fail takes a \
+            status (503), cut-in-body, cut-before-storing or cut-after-storing.
             """,
         options: [
             Command.Option("listen ADDRESS:PORT", "where to listen; default 127.0.0.1:8443, port 0 any"),
@@ -150,7 +150,8 @@ struct ReceiveProgram: Sendable {
             guard let status = Int(word), (200...599).contains(status) else {
                 throw CommandFailure(
                     .usage,
-                    "--fail \(word): give a status from 200 to 599, cut-in-body, cut-before-storing or cut-after-storing"
+                    "--fail \(word): give a status from 200 to 599, cut-in-body, cut-before-storing or "
+                        + "cut-after-storing"
                 )
             }
             plan.fault = .status(status)

@@ -22,10 +22,11 @@ enum RecordCommands {
     private static let queueMove = Command(
         name: "queue move", summary: "moves events queued for one destination to another",
         details:
-            "For events of a destination that was renamed. A batch that may have been sent keeps its id. Batches "
-            + "in flight stay, as do events that the other destination gets or got anyway: `queue purge` discards them. "
-            + "A batch that may have been sent stays whole if some of it stays and its destination is configured. "
-            + "Dead letters stay: `dead-letters retry` queues them first.\n\n" + access,
+            "For events of a destination that was renamed. A batch that may have been sent keeps its id. "
+            + "Batches in flight stay, as do events that the other destination gets or got anyway: "
+            + "`queue purge` discards them. A batch that may have been sent stays whole if some of it "
+            + "stays and its destination is configured. Dead letters stay: `dead-letters retry` queues "
+            + "them first.\n\n" + access,
         options: [.destination, Command.Option("to NAME", "the destination to move to"), .priority]
     ) { invocation in
         guard let source = invocation.value("destination"), let target = invocation.value("to") else {
@@ -36,14 +37,15 @@ enum RecordCommands {
             timeout: .seconds(120))
         let kept = answer["kept"]?.integer ?? 0
         let rest =
-            ", \(kept) stay: in flight, or \(target) gets or got them anyway (purge them if \(source) is gone)"
+            ", \(kept) stay: in flight, or \(target) gets or got them anyway (purge them if \(source) is "
+            + "gone)"
         try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(kept > 0 ? rest : "")")
     }
 
     /// The paragraph of help about working without an agent.
     private static let access =
-        "While no agent runs, the commands for the queue, the dead letters and the quarantine work on the queue's file, "
-        + "for root and the agent's user; others get exit code 77 and the command to run."
+        "While no agent runs, the commands for the queue, the dead letters and the quarantine work on the "
+        + "queue's file, for root and the agent's user; others get exit code 77 and the command to run."
 
     /// The commands for one store: list, show, export, retry and purge.
     ///

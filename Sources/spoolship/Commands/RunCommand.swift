@@ -14,18 +14,26 @@ enum RunCommand {
         arguments: "[FILE]…",
         argumentCount: 0...Int.max,
         details: """
-            Reads the spool, keeps the queue and sends to the destinations until SIGTERM or SIGINT; then it stops reading,
-            commits, keeps sending for shutdown_drain_timeout, and exits. Nothing is lost either way. A second signal ends it
+            Reads the spool, keeps the queue and sends to the destinations until SIGTERM or SIGINT; then it \
+            stops reading,
+            commits, keeps sending for shutdown_drain_timeout, and exits. Nothing is lost either way. A \
+            second signal ends it
             at once. systemd starts the agent like this.
 
-            With --once the events of old files go through the same queue, after everything else: through the running agent
-            if there is one, otherwise through an agent that runs only for this, and does not read the spool; run by root, it
-            has the rights of the state directory's owner, and root's for the files. Files hold one event a line, or are JSON
-            texts (.json), compressed (.gz, .zst) or not; they stay as they are. Their events do not expire by age, and go in
-            the normal lane. If it is interrupted, even by kill -9, the same command resumes where it stopped and sends no
+            With --once the events of old files go through the same queue, after everything else: through \
+            the running agent
+            if there is one, otherwise through an agent that runs only for this, and does not read the \
+            spool; run by root, it
+            has the rights of the state directory's owner, and root's for the files. Files hold one event a \
+            line, or are JSON
+            texts (.json), compressed (.gz, .zst) or not; they stay as they are. Their events do not expire \
+            by age, and go in
+            the normal lane. If it is interrupted, even by kill -9, the same command resumes where it \
+            stopped and sends no
             event twice; a file that was read to the end is not read again.
 
-            With --once it exits with 0 when all events are queued (delivered, if no agent runs), with 65 when some lines are
+            With --once it exits with 0 when all events are queued (delivered, if no agent runs), with 65 \
+            when some lines are
             not events, with 75 when something cannot be shipped now, with 124 when --timeout ran out.
             """,
         options: [

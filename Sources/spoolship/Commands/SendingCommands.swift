@@ -12,8 +12,8 @@ enum SendingCommands {
     static let dispatch = Command(
         name: "dispatch", summary: "sends what is queued now",
         details: """
-            With --wait it reports after each request: good and how many events still wait, no_data and why, or error. \
-            It then exits with 0 if everything was sent, and with 75 if something cannot be.
+            With --wait it reports after each request: good and how many events still wait, no_data and \
+            why, or error. It then exits with 0 if everything was sent, and with 75 if something cannot be.
             """,
         options: [Command.Option("wait", "wait, and report the result of each request"), destination, .json]
     ) { invocation in
@@ -30,8 +30,8 @@ enum SendingCommands {
         name: "drain", summary: "sends until nothing is left, an error occurs or time runs out",
         details: """
             Exits with 0 only if nothing waits, with 75 and the reason if something cannot be sent or \
-            collection is disabled, with 124 when time ran out. Periodic dispatch stops meanwhile and is restored \
-            afterwards.
+            collection is disabled, with 124 when time ran out. Periodic dispatch stops meanwhile and is \
+            restored afterwards.
             """,
         options: [
             Command.Option("timeout DURATION", "how long to keep sending; default 30s"), destination, .json,
@@ -49,8 +49,8 @@ enum SendingCommands {
     static let pause = Command(
         name: "pause", summary: "stops sending until `resume`; collection continues",
         details: """
-            Each pause holds a token; sending continues when no token is held. The same token counts once. A pause \
-            survives restarts, unless --until-restart.
+            Each pause holds a token; sending continues when no token is held. The same token counts once. \
+            A pause survives restarts, unless --until-restart.
             """,
         options: [
             Command.Option("token TOKEN", "the pause's token; default manual"),
@@ -97,10 +97,10 @@ enum SendingCommands {
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
         argumentCount: 1...1, choices: ["off", "default"],
         details: """
-            VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the \
-            same) or `default`, the configured one. It applies to all destinations, including those with their own \
-            interval, until `default` restores each one's own. Without --persist a restart restores the \
-            persisted value.
+            VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers \
+            mean the same) or `default`, the configured one. It applies to all destinations, including \
+            those with their own interval, until `default` restores each one's own. Without --persist a \
+            restart restores the persisted value.
             """,
         options: [Command.Option("persist", "keep it across restarts; with default, forget what was kept")]
     ) { invocation in

@@ -6,9 +6,11 @@ enum StatusCommand {
     static let status = Command(
         name: "status", summary: "shows the agent's state: what is sent, what waits, and why",
         details: """
-            One line for each destination says why, those that fail first; then the ledger, the spool and the queue.
+            One line for each destination says why, those that fail first; then the ledger, the spool and \
+            the queue.
 
-            Exits with 0 if the agent is ready, with 1 if it is not or collection is disabled (--quiet prints nothing),
+            Exits with 0 if the agent is ready, with 1 if it is not or collection is disabled (--quiet \
+            prints nothing),
             with 69 if no agent answers.
             """,
         options: [

@@ -10,12 +10,12 @@ enum TrackCommand {
         name: "track", summary: "puts one event into the spool, atomically and durably", arguments: "NAME",
         argumentCount: 1...1,
         details: """
-            No agent needs to run: the event waits in the spool until one does. If the command exits with 0 the event \
-            survives a power cut. It exits with 75, and writes nothing, if the agent has said in the spool \
-            (.spoolship/state) that it does not accept such an event now.
+            No agent needs to run: the event waits in the spool until one does. If the command exits with 0 \
+            the event survives a power cut. It exits with 75, and writes nothing, if the agent has said in \
+            the spool (.spoolship/state) that it does not accept such an event now.
 
-            The spool is --spool, or the configuration's. A user who may not read the configuration gets the one that \
-            the running agent names, or the package's.
+            The spool is --spool, or the configuration's. A user who may not read the configuration gets \
+            the one that the running agent names, or the package's.
 
             Numbers, true and false keep their type in properties; everything else, and every --text, is text.
             """,
@@ -40,7 +40,8 @@ enum TrackCommand {
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
                 .temporaryFailure,
-                "the agent accepts \(state.accepting == .critical ? "critical events only" : "no events") now: \(state.reason)"
+                "the agent accepts \(state.accepting == .critical ? "critical events only" : "no events") "
+                    + "now: \(state.reason)"
             )
         }
         // The file's name is random, so that no other process can create a file of that name first.

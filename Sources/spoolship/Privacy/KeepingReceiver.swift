@@ -72,7 +72,8 @@ final class KeepingReceiver {
         let status = isRejected ? "400 Bad Request" : path == "holding" ? "503 Service Unavailable" : "200 OK"
         let body = isRejected ? #"{"error":"rejected"}"# : #"{"errors":false,"code":0,"text":"Success"}"#
         send(
-            "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n"
+            "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: "
+                + "\(body.utf8.count)\r\nConnection: close\r\n\r\n"
                 + body, connection)
     }
 

@@ -49,7 +49,8 @@ struct SampleReport {
             of("level") { $0.level?.member ?? "(none)" }
             out += "  added  \(sample.added.joined(separator: ", "))\n"
             out +=
-                "  bytes  \(sample.bytes.read / accepted.count) a line, \(sample.bytes.written / accepted.count) leave\n"
+                "  bytes  \(sample.bytes.read / accepted.count) a line, "
+                + "\(sample.bytes.written / accepted.count) leave\n"
         }
         for line in accepted.prefix(SampleReport.most) {
             out += "\(line.number): \(line.fate.rawValue) \(line.name) \(line.time)"
@@ -81,7 +82,8 @@ struct SampleReport {
             lines.append("\(texts.parsed) of \(texts.parsed + texts.notParsed) parsed as \(format)")
             if let failure = texts.firstFailure {
                 lines.append(
-                    "line \(failure.line) stops at column \(failure.column), where \(failure.expected) was expected"
+                    "line \(failure.line) stops at column \(failure.column), where \(failure.expected) was "
+                        + "expected"
                 )
             }
         }

@@ -124,7 +124,8 @@ extension StartupCheck {
             where compiled.hidesByPath && (container.apps.isEmpty || container.apps.contains(app)) {
                 add(
                     key,
-                    "sends text: lines that look like parts of JSON are quarantined instead, as \(file) hides members by path",
+                    "sends text: lines that look like parts of JSON are quarantined instead, as \(file) "
+                        + "hides members by path",
                     severity: .warning)
             }
             for finding in compiled.findings {
@@ -134,7 +135,8 @@ extension StartupCheck {
             if !unknown.isEmpty {
                 add(
                     setting,
-                    "\(file) calls \(unknown.joined(separator: ", ")), which give null: name them in may_call",
+                    "\(file) calls \(unknown.joined(separator: ", ")), which give null: name them in "
+                        + "may_call",
                     severity: .warning)
             }
         } catch {
@@ -184,7 +186,8 @@ extension StartupCheck {
         for (_, key) in settings.appsWithText {
             add(
                 key,
-                "sends text: lines that look like parts of JSON are quarantined instead, as rules hide members by path",
+                "sends text: lines that look like parts of JSON are quarantined instead, as rules hide "
+                    + "members by path",
                 severity: .warning)
         }
     }
@@ -210,7 +213,8 @@ extension StartupCheck {
             }
             add(
                 "deadline.\(deadline.name).time.zone",
-                "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
+                "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or "
+                    + "install tzdata"
             )
         }
     }

@@ -207,7 +207,8 @@ struct StartupCheck {
             else { continue }
             add(
                 setting,
-                "\(path) is in use by process \(words[4]), which does not answer at \(settings.control.socket); stop it first",
+                "\(path) is in use by process \(words[4]), which does not answer at "
+                    + "\(settings.control.socket); stop it first",
                 severity: .warning)
             return
         }
@@ -268,8 +269,9 @@ struct StartupCheck {
         if status != nil, let refusal = access.refusal(isThere ? own : spool.directory, W_OK | X_OK) {
             add(
                 "spool.directory",
-                "\(own) \(isThere ? refusal : "is missing"): a second agent could read the spool, too, and apps are not told"
-                    + " what the agent accepts; `install -d -o \(access.user) \(own)` makes it",
+                "\(own) \(isThere ? refusal : "is missing"): a second agent could read the spool, too, and "
+                    + "apps are not told what the agent accepts; `install -d -o \(access.user) \(own)` "
+                    + "makes it",
                 severity: .warning)
         }
         var limit = rlimit()

@@ -72,8 +72,8 @@ struct UnitSandbox: Equatable {
             let setting =
                 place.hasSuffix("tmp") ? "PrivateTmp=no" : "ProtectHome=\(writes ? "no" : "read-only")"
             return
-                "is in \(place), which spoolship.service hides from the agent; use another directory, or write \(setting)"
-                + " \(advice)"
+                "is in \(place), which spoolship.service hides from the agent; use another directory, or "
+                + "write \(setting) \(advice)"
         }
         guard writes, isStrict, !writable.contains(where: lies) else { return nil }
         return "is not writable for spoolship.service; add ReadWritePaths=\(path) \(advice)"

@@ -17,7 +17,8 @@ extension AWSSettings: SettingsSection {
                 example: "\"eu-central-1\""),
             .setting(
                 "service", \.service, AWSSettings.nameType("service"),
-                "The service that requests are signed for: es (OpenSearch Service), aoss (OpenSearch Serverless) and others."
+                "The service that requests are signed for: es (OpenSearch Service), aoss (OpenSearch "
+                    + "Serverless) and others."
             ),
         ] + credentialEntries
 
@@ -26,9 +27,10 @@ extension AWSSettings: SettingsSection {
         [
             .setting(
                 "credentials", \.credentials, .choice,
-                "key: the settings below; environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; instance:"
-                    + " the machine's role, by its metadata service (IMDSv2); container: the container's role (ECS, EKS Pod"
-                    + " Identity), and web_identity: a service account's (EKS), as the environment says."),
+                "key: the settings below; environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, "
+                    + "AWS_SESSION_TOKEN; instance: the machine's role, by its metadata service (IMDSv2); "
+                    + "container: the container's role (ECS, EKS Pod Identity), and web_identity: a service "
+                    + "account's (EKS), as the environment says."),
             .setting(
                 "access_key_id", \.accessKeyID, .text().standingForNothing(""), "The id of the agent's key.",
                 example: "\"AKIA…\""),

@@ -7,8 +7,9 @@ extension BodySettings: SettingsSection {
     static let entries: [Entry<BodySettings>] = [
         .setting(
             "event", \.event, optional: BodyTemplate.settingType,
-            "What is written for each event. Placeholders: {{event}}, {{base64}}, {{json:PATH}} (a member as JSON), {{text:PATH}} (inside"
-                + " quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, {{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
+            "What is written for each event. Placeholders: {{event}}, {{base64}}, {{json:PATH}} (a member "
+                + "as JSON), {{text:PATH}} (inside quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, "
+                + "{{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
             example: "'{\"data\":\"{{base64}}\"}'"),
         .pair(
             // Fragments may be empty or contain line feeds; `.text` would refuse both.
@@ -75,7 +76,7 @@ extension AcceptSettings: SettingsSection {
             "The statuses that acknowledge, if not each of 200 to 299.", example: "[202]"),
         .setting(
             "body", \.body, optional: .text(),
-            "A text that the answer must hold (blanks do not count), for receivers that answer 200 to errors. Without it the batch is"
-                + " sent again.", example: "'\"FailedRecordCount\":0'"),
+            "A text that the answer must hold (blanks do not count), for receivers that answer 200 to "
+                + "errors. Without it the batch is sent again.", example: "'\"FailedRecordCount\":0'"),
     ]
 }

@@ -22,23 +22,25 @@ extension DestinationSettings: SettingsSection {
                 changesAnswers: false),
             .setting(
                 "type", \.type, .choice,
-                "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; nats is JetStream, one"
-                    + " message a batch or an event; kafka is a topic, one record an event (package librdkafka1); syslog is RFC 5424"
-                    + " over TLS or TCP, without acknowledgements; file and stdout are lines, one event each."
+                "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; "
+                    + "nats is JetStream, one message a batch or an event; kafka is a topic, one record an "
+                    + "event (package librdkafka1); syslog is RFC 5424 over TLS or TCP, without "
+                    + "acknowledgements; file and stdout are lines, one event each."
             ),
             .setting(
                 "url", \.url, optional: EndpointURL.settingType("https", "http", "nats", "tls", "tcp"),
-                "Its address: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats,"
-                    + " tls:// or tcp://… for syslog. Kafka's are in kafka.brokers.",
+                "Its address: https://… for http and for s3 (by default Amazon's in the region), nats:// or "
+                    + "tls://… for nats, tls:// or tcp://… for syslog. Kafka's are in kafka.brokers.",
                 example: "\"https://events.example.com/ingest\""),
             .setting(
                 "allow_plain_http", \.allowPlainHTTP, .boolean,
-                "Plain HTTP, nats://, tcp://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
-                    + " network path can read and change them.", only: .servers),
+                "Plain HTTP, nats://, tcp://, and Kafka without TLS, go to this machine only, unless this "
+                    + "is true: anyone on the network path can read and change them.", only: .servers),
         ] + http(HTTPSettings.formatEntries) + [
             .setting(
                 "compression", \.compression, .choice(by: \.name),
-                "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the CPU.",
+                "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the "
+                    + "CPU.",
                 only: .types([.http, .s3, .nats, .kafka])),
             .setting(
                 "by_default", \.byDefault, .boolean,
@@ -51,8 +53,8 @@ extension DestinationSettings: SettingsSection {
                 example: "\"analytics\"", changesAnswers: false),
             .setting(
                 "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
-                "Headers of every request, message (nats) or record (kafka). Events may fill them in: {app}, {member:team}. Their"
-                    + " values are always masked when shown.",
+                "Headers of every request, message (nats) or record (kafka). Events may fill them in: "
+                    + "{app}, {member:team}. Their values are always masked when shown.",
                 example: "{ X-Scope-OrgID = \"shop\" }", only: .types([.http, .nats, .kafka])),
         ]
 
@@ -60,9 +62,10 @@ extension DestinationSettings: SettingsSection {
     private static let loginEntries: [Entry<DestinationSettings>] =
         Entry.secret(
             "token", \.token.source, file: \.token.file, credential: \.token.credential,
-            "Bearer token, HEC token, API secret or app secret, as the format requires; or NATS's. A secret is given as"
-                + " file:/path (reread when it changes), credential:name (systemd's LoadCredential=) or itself;"
-                + " text: before it ends what would be read as file: or credential:.",
+            "Bearer token, HEC token, API secret or app secret, as the format requires; or NATS's. A secret "
+                + "is given as file:/path (reread when it changes), credential:name (systemd's "
+                + "LoadCredential=) or itself; text: before it ends what would be read as file: or "
+                + "credential:.",
             example: "main.token", only: .types([.http, .nats]))
         + http(HTTPSettings.tokenEntries) + [
             .setting(
@@ -102,8 +105,9 @@ extension DestinationSettings: SettingsSection {
         ] + http(HTTPSettings.answerEntries) + [
             .setting(
                 "template_values", \.templateValues, .count(1...10_000),
-                "How many values {app}, {date} and the like may have at a time for an app (for all: twice as many), where they are in"
-                    + " index, subject, topic, labels, headers or key: beyond that, within a day, events are sent as \"other\".",
+                "How many values {app}, {date} and the like may have at a time for an app (for all: twice "
+                    + "as many), where they are in index, subject, topic, labels, headers or key: beyond "
+                    + "that, within a day, events are sent as \"other\".",
                 only: .servers)
         ] + FileSettings.entries.map { $0.inside(.file) }
 
@@ -118,7 +122,8 @@ extension DestinationSettings: SettingsSection {
         ] + http(HTTPSettings.sectionEntries) + [
             .section(
                 "s3", of: .s3,
-                "The bucket, the names of objects, and region and credentials, whose keys are those of [destination.aws]."
+                "The bucket, the names of objects, and region and credentials, whose keys are those of "
+                    + "[destination.aws]."
             ),
             .section("nats", of: .nats, "The subject, the servers, and the credentials."),
             .section("syslog", of: .syslog, "How events become syslog messages."),

@@ -19,8 +19,9 @@ extension KafkaSettings: SettingsSection {
             "The topic; it must exist. Events may fill it in: events-{app}.", example: "\"events\""),
         .setting(
             "key", \.key, .text(),
-            "The member of an event that is its record's key: a name, or a path with dots (properties.user_id); none: no"
-                + " key. Events of one key stay in their order, in one partition."),
+            "The member of an event that is its record's key: a name, or a path with dots "
+                + "(properties.user_id); none: no key. Events of one key stay in their order, in one "
+                + "partition."),
         .setting(
             "tls", \.tls, .boolean,
             "false: plain text, to brokers on this machine, or with allow_plain_http anywhere."),
@@ -71,8 +72,8 @@ extension DestinationSettings {
         for address in kafka.addresses where !kafka.tls && !address.isLoopback && !allowPlainHTTP {
             context.complain(
                 of: "\(path).kafka.tls",
-                "is false and \(address.host) is another machine: every event would be readable on the network;"
-                    + " use TLS, or set allow_plain_http = true if you mean it")
+                "is false and \(address.host) is another machine: every event would be readable on the "
+                    + "network; use TLS, or set allow_plain_http = true if you mean it")
         }
         // Without a user librdkafka does not use SASL, and the mechanism would be ignored.
         // A default that is written out, as `check --print` does, is no mistake: here and below.

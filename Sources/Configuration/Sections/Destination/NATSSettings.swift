@@ -39,8 +39,8 @@ extension NATSSettings: SettingsSection {
         ).renamed(to: "stream.duplicate_window"),
         .setting(
             "message", \.message, .choice,
-            "batch: one message with an event a line, compressed as compression says; event: one uncompressed message"
-                + " for each event, with its id."),
+            "batch: one message with an event a line, compressed as compression says; event: one "
+                + "uncompressed message for each event, with its id."),
     ]
 
     private static let duplicateWindowType = ValueType<Duration>.duration(
@@ -67,7 +67,8 @@ extension NATSSettings: SettingsSection {
                 ) {
                     $0.isNATSSubject
                 },
-                "The prefix of subjects for acknowledgements, if the agent's user may subscribe only to certain ones."
+                "The prefix of subjects for acknowledgements, if the agent's user may subscribe only to "
+                    + "certain ones."
             ),
         ]
 }

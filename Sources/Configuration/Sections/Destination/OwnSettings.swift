@@ -30,8 +30,8 @@ extension OwnSettings {
         own("max_age", \.own.maxAge, QueueSettings.maxAgeType),
         .setting(
             "when_behind", \.own.whenBehind, .choice,
-            "If the queue is full and this destination holds more than an equal share: wait stops reading for all;"
-                + " skip gives up its oldest events, for it alone."),
+            "If the queue is full and this destination holds more than an equal share: wait stops reading "
+                + "for all; skip gives up its oldest events, for it alone."),
     ]
 
     /// The row of a setting of `[dispatch]` or `[queue]` that a destination may set for itself. It is listed

@@ -28,11 +28,11 @@ extension S3Settings: SettingsSection {
             "key", .init("name", \.key, .template(.key)),
             .init("if_none_match", \.ifNoneMatch, .boolean),
             "The name of an object: {date} and {hour} (UTC) of its oldest event's acceptance, {install_id},"
-                + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added. With {app}, {level},"
-                + " {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an object for each value."
-                + " An existing object is not written again; if_none_match = false is for servers that do not"
-                + " support the condition (they answer 501): a repeat then replaces the object with the same"
-                + " events."
+                + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added. With "
+                + "{app}, {level}, {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an "
+                + "object for each value. An existing object is not written again; if_none_match = false is "
+                + "for servers that do not support the condition (they answer 501): a repeat then replaces "
+                + "the object with the same events."
         ),
         .setting("if_none_match", \.ifNoneMatch, .boolean, "Now key.if_none_match.")
             .renamed(to: "key.if_none_match"),

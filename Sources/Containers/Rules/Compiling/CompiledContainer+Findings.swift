@@ -45,7 +45,8 @@ extension CompiledContainer {
             if let later = taker(of: copies(by: tag), behind: index) {
                 add(
                     index, isMistake: false,
-                    "\(name) copies what \(quoted(later)) removes after it, and the copy stays: move it after that tag"
+                    "\(name) copies what \(quoted(later)) removes after it, and the copy stays: move it "
+                        + "after that tag"
                 )
             }
             if blindTags.contains(tag.name) {
@@ -66,8 +67,8 @@ extension CompiledContainer {
             {
                 add(
                     index, isMistake: false,
-                    "\(name) makes digests of ids with a key that is drawn at each start: name \(keySetting), or receivers do not "
-                        + "recognise repeats across a restart")
+                    "\(name) makes digests of ids with a key that is drawn at each start: name "
+                        + "\(keySetting), or receivers do not recognise repeats across a restart")
                 found[found.count - 1].needsKey = true
             }
             guard case .hide(_, .hash(let hashing)) = tag.action else { continue }
@@ -76,8 +77,8 @@ extension CompiledContainer {
             case .salted:
                 add(
                     index, at: ".salt", isMistake: false,
-                    "\(name) hashes with a salt, so anyone with the document can find values by trying: remove salt, and name a "
-                        + "hash_key in [[container]]")
+                    "\(name) hashes with a salt, so anyone with the document can find values by trying: "
+                        + "remove salt, and name a hash_key in [[container]]")
             case .withoutKey:
                 add(
                     index,
