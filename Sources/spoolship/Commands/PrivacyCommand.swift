@@ -20,7 +20,8 @@ enum PrivacyCommand {
             are cut off, not JSON, too large or without a time, and the same as text that Docker has \
             wrapped, whole and in pieces. Then the marker is searched for in the queue, the dead letters, \
             the quarantine, the data layer, the files of all of them, the log, diagnose, tap and what \
-            receivers of each format got. The running agent is not touched; functions are not called.
+            receivers of each format got. The running agent and what it has stored are neither touched nor \
+            searched (`spoolship erase --dry-run` counts that); functions are not called.
 
             If rules need other events than these, --events FILE names events to plant the marker in, one \
             object a line; the first of them in every spelling of names and values.
