@@ -148,7 +148,8 @@ extension Settings {
                 if let pattern = place.neverRead {
                     return (
                         "apps.\(app).read",
-                        "names files by \(pattern) that are not read in place: of compressed files those of gzip and Zstandard are"
+                        "names files by \(pattern) that are not read in place: of compressed files those of "
+                            + "gzip and Zstandard are"
                     )
                 }
                 if let conflict = place.conflict(at: resolved[place] ?? place, own: own, places: resolved) {
@@ -171,9 +172,10 @@ extension Settings {
         guard found > 0 else { return nil }
         return (
             "spool.directory",
-            "has \(found) \(found == 1 ? "file" : "files") in it and no .spoolship directory, as a spool has: they would be read and removed. To read logs in place,"
-                + " write [apps.NAME] read = [\"\(spool.directory)/*.log\"]; if it is the spool, mkdir \(spool.directory)/.spoolship,"
-                + " or write spool.after_read = \"delete\""
+            "has \(found) \(found == 1 ? "file" : "files") in it and no .spoolship directory, as a spool "
+                + "has: they would be read and removed. To read logs in place, write [apps.NAME] read = "
+                + "[\"\(spool.directory)/*.log\"]; if it is the spool, mkdir \(spool.directory)/.spoolship, "
+                + "or write spool.after_read = \"delete\""
         )
     }
 

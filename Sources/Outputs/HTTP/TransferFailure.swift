@@ -92,8 +92,12 @@ enum TransferFailure {
             return Failure(kind: .connection, message: "\(broke): \(refusal)")
         }
         var hints: [String] = []
-        if url.hasPrefix("https:") { hints.append("a client certificate (tls.certificate)") }
-        if options.http.version == .http2 { hints.append("http_version = \"1.1\"") }
+        if url.hasPrefix("https:") {
+            hints.append("a client certificate (tls.certificate)")
+        }
+        if options.http.version == .http2 {
+            hints.append("http_version = \"1.1\"")
+        }
         let hint =
             hints.isEmpty
             ? "" : "; if this happens to each batch, it may require \(hints.joined(separator: " or "))"
