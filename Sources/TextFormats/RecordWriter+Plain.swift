@@ -164,7 +164,7 @@ extension RequestLine {
         while p < end {
             let stops = cscan_stops(p) | cscan_equal(p, mark) | 1 << 16
             let plain = stops.trailingZeroBitCount
-            let blanks = cscan_equal(p, UInt8(ascii: " ")) & (stops & (0 &- stops)) &- 1
+            let blanks = cscan_equal(p, UInt8(ascii: " ")) & (1 << plain - 1)
             if blanks != 0 {
                 if first == end {
                     first = p + blanks.trailingZeroBitCount

@@ -252,12 +252,15 @@ struct Template: Sendable {
         }
         guard let found else { return false }
         reader.p = found
-        guard reader.skip(field.literal) else {
-            reader.p = start
-            writer.goBack(to: mark)
-            return false
+        if reader.skip(field.literal) { return true }
+        // Only the quote is left of the record, which this field may end.
+        if field.mayEnd, field.isQuoted, reader.end - found == 1 {
+            reader.p = reader.end
+            return true
         }
-        return true
+        reader.p = start
+        writer.goBack(to: mark)
+        return false
     }
 
     /// Reads a field at which the record ends before the format does. The field must not hold the mark that

@@ -88,6 +88,11 @@ public final class TextFormat: Sendable {
     /// Whether a record may have several lines. If false, callers frame by line feeds and never call
     /// `begins`.
     public let joinsLines: Bool
+    /// Whether lines are parsed; false if only `first_line` is set, or nothing. Stored, because `kind` counts
+    /// references for each line that asks it.
+    public let parses: Bool
+    /// Name of the member whose text is the record, if the format is `json_in`; otherwise nil.
+    public let jsonMember: [UInt8]?
 
     /// Most bytes of one record of several lines, 64 KiB. A longer record is split, so that a log in which no
     /// line begins a record is not read as one endless record.
@@ -136,9 +141,19 @@ public final class TextFormat: Sendable {
             try TextExpression(text, key: "first_line")
         }
         keptName = settings.keepLine.map { RecordWriter.quotedName($0) } ?? []
-        if case .jsonIn = kind, first != nil {
-            throw TextFormatError(
-                key: "first_line", message: "json_in reads an object on each line; remove first_line")
+        if case .jsonIn(let name) = kind {
+            guard first == nil else {
+                throw TextFormatError(
+                    key: "first_line", message: "json_in reads an object on each line; remove first_line")
+            }
+            jsonMember = name
+        } else {
+            jsonMember = nil
+        }
+        if case .none = kind {
+            parses = false
+        } else {
+            parses = true
         }
         joinsLines = first != nil || kind.joinsLines
     }
@@ -188,12 +203,6 @@ public final class TextFormat: Sendable {
         return Array(name.utf8)
     }
 
-    /// Name of the member whose text is the record, if the format is `json_in`; otherwise nil.
-    public var jsonMember: [UInt8]? {
-        if case .jsonIn(let name) = kind { return name }
-        return nil
-    }
-
     /// Names of the members that a parsed record may have beside `timestamp`; nil if they depend on the
     /// record. With them a caller knows beforehand that no rule concerns a record's members, and need not
     /// scan the record.
@@ -208,12 +217,6 @@ public final class TextFormat: Sendable {
         // Callers compare plain names, and these have JSON's escapes.
         guard let names, !names.contains(where: { $0.contains(UInt8(ascii: "\\")) }) else { return nil }
         return names + (keptName.isEmpty ? [] : [RecordWriter.name(quoted: keptName)])
-    }
-
-    /// Whether lines are parsed; false if only `first_line` is set, or nothing.
-    public var parses: Bool {
-        if case .none = kind { return false }
-        return true
     }
 
     /// The format's name for the log and for `status`: the value of `parse`, or which setting takes its

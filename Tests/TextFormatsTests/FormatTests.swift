@@ -140,6 +140,29 @@ struct FormatTests {
         }
     }
 
+    @Test("a usual request, field and pair are read in the fast way")
+    func isPlain() throws {
+        let text = Array("GET /cart?page=9 HTTP/1.1\" 200 - a=b c=\"d e\"                ".utf8)
+        text.withUnsafeBytes { raw in
+            let bytes = Bytes(raw)
+            var writer = RecordWriter()
+            writer.begin(readableTo: bytes.end)
+            let end = bytes.end - 16
+            #expect(writer.loads(upTo: end) && !writer.loads(upTo: end + 1))
+            let quote = RequestLine.writePlain(
+                from: bytes.start, to: UInt8(ascii: "\""), before: end, into: &writer)
+            #expect(quote == bytes.start + 25)
+            let pair = writer.plainPair(from: bytes.start + 33, before: end)
+            #expect(pair == bytes.start + 36)
+            #expect(writer.plainPair(from: bytes.start + 37, before: end) == end)
+            writer.end()
+            #expect(
+                String(decoding: writer.bytes, as: UTF8.self)
+                    == #"{"method":"GET","path":"/cart?page=9","protocol":"HTTP/1.1","a":"b","c":"d e"}"#
+                    + "\n")
+        }
+    }
+
     @Test("bytes that are not UTF-8 become U+FFFD, and control characters escapes")
     func bytes() throws {
         let go = try format("go")
