@@ -128,6 +128,21 @@ struct TextFormatRecordTests {
         #expect(reading.read(value).verdict.kind == .accepted)
     }
 
+    @Test("a hidden value on a line of its own is no record of a loose pattern; a record with a time is one")
+    func hiddenValueOfLoosePattern() throws {
+        var reading = Reading(
+            try options { format, _ in
+                format.pattern = "^(?:(?P<timestamp>[0-9]{4}-[0-9-]+T[0-9:]+Z) )?(?P<message>.*)"
+            })
+        reading.pass.withheld = .members
+        #expect(reading.read(#"a: "password":"#).verdict.kind == .accepted)
+        #expect(reading.read(#""s3cret""#).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(#""s3cret""#).verdict.kind == .accepted)
+        #expect(reading.read(#"a: "password":"#).verdict.kind == .accepted)
+        #expect(reading.read("2026-11-20T09:59:00Z done").verdict.kind == .accepted)
+    }
+
     @Test("white space between the name and the value counts for nothing, also inside a string")
     func hiddenValueBehindWhiteSpace() throws {
         for (parse, blank) in [(nil, "  "), ("json_in:log", #"{"log":" \n"}"#), ("java", "  ")] {

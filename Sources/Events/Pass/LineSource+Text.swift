@@ -53,11 +53,16 @@ extension LineSource {
         let failure = format.parse(
             UnsafeRawBufferPointer(text), readable: readable ?? text.count,
             keepsLine: withholding.texts != .members, into: &textRecord)
-        // The next line may be the value of a member that this text ends with, also if the text is a record.
+        var isValue = false
         if withholding.texts == .members {
+            // A record with a time is none. A loose pattern, such as `(?P<message>.*)`, matches anything.
+            isValue = stream == nil && withholding.hidesValue() && textRecord.timestamp.isEmpty
+            // The next line may be the value of a member that this text ends with, also if it is a record.
             withholding.noteEnd(of: text, stream: stream)
         }
         guard let failure else {
+            // The text may be the value of a hidden member, whose name ended the line before.
+            if isValue { return withheld(next) }
             counts.parsed += 1
             return readTextRecord(next, isScanned: wrapping.readsParsedMembers, &counts)
         }
