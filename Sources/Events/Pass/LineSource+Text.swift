@@ -55,7 +55,7 @@ extension LineSource {
             keepsLine: withholding.texts != .members, into: &textRecord)
         var isValue = false
         if withholding.texts == .members {
-            // A record with a time is not such a value. A loose pattern, such as `(?P<message>.*)`, matches anything.
+            // A record with a time is no such value. A loose pattern, as `(?P<m>.*)`, matches anything.
             isValue = stream == nil && withholding.hidesValue() && textRecord.timestamp.isEmpty
             // The next line may be the value of a member that this text ends with, also if it is a record.
             withholding.noteEnd(of: text, stream: stream)
