@@ -132,7 +132,7 @@ struct TextFormatRecordTests {
     func hiddenValueOfLoosePattern() throws {
         var reading = Reading(
             try options { format, _ in
-                format.pattern = "^(?:(?P<timestamp>[0-9]{4}-[0-9-]+T[0-9:]+Z) )?(?P<message>.*)"
+                format.pattern = "^(?:(?P<time>[0-9]{4}-[0-9-]+T[0-9:]+Z) )?(?P<message>.*)"
             })
         reading.pass.withheld = .members
         #expect(reading.read(#"a: "password":"#).verdict.kind == .accepted)

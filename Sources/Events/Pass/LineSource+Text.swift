@@ -56,7 +56,8 @@ extension LineSource {
         var isValue = false
         if withholding.texts == .members {
             // A record with a time is no such value. A loose pattern, as `(?P<m>.*)`, matches anything.
-            isValue = stream == nil && withholding.hidesValue() && textRecord.timestamp.isEmpty
+            isValue =
+                failure == nil && stream == nil && withholding.hidesValue() && textRecord.timestamp.isEmpty
             // The next line may be the value of a member that this text ends with, also if it is a record.
             withholding.noteEnd(of: text, stream: stream)
         }
