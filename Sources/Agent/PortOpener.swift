@@ -101,7 +101,7 @@ struct PortOpener {
         let server = StatsServer(
             on: agent.loop, host: listen.host, port: listen.port, names: settings.stats.hosts,
             collectors: collectors,
-            obstacles: { await status.status().obstacles }, page: page)
+            readiness: { await status.status().readiness }, page: page)
         _ = try await relaying(awaiting: try await server.start()) { (error: ControlError) in
             AgentError(.inUse, error.message)
         }

@@ -144,11 +144,11 @@ struct StatusTextTests {
     func troubles() {
         let report = thirty
         let screen = StatusText(report).screen
-        #expect(screen.contains(": ready, 2 of 30 destinations fail: d29, d30\n"))
+        #expect(screen.contains(": ready, 2 of 30 destinations failing: d29, d30\n"))
         let line = "503 for 3m; 37 waiting, oldest 4s"
         #expect(screen.contains("\n\nd29: \(line)\nd30: \(line)\nd1: active"))
         let page = StatusPage(report, history: StatusPageTests.history(failing: false)).html
-        #expect(page.contains("<p class=\"pill fair\">Ready, 2 of 30 destinations fail: d29, d30</p>"))
+        #expect(page.contains("<p class=\"pill fair\">Ready, 2 of 30 destinations failing: d29, d30</p>"))
         #expect(page.contains("<li>d29: 503 for 3m; 37 events wait, the oldest for 4s</li>"))
         var held = report
         held.obstacles = ["d29 is held: answered 503"]

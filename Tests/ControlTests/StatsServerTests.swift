@@ -10,13 +10,13 @@ import Testing
 @Suite("Stats port", .timeLimit(.minutes(2)))
 struct StatsServerTests {
     private func withServer(
-        thread: String = "stats", obstacles: @escaping @Sendable () -> [String] = { [] },
+        thread: String = "stats", readiness: @escaping @Sendable () -> Readiness = { Readiness() },
         page: (@Sendable () -> String)? = nil, time: any TimeSource = SystemTime(),
         _ body: (String, EventLoop) async throws -> Void
     ) async throws {
         try await withLoop(thread) { loop in
             let server = StatsServer(
-                on: loop, collectors: [ProcessCollector()], obstacles: obstacles, page: page, time: time)
+                on: loop, collectors: [ProcessCollector()], readiness: readiness, page: page, time: time)
             let port = try await server.start()
             try await body("http://127.0.0.1:\(port)", loop)
             await server.stop()
@@ -46,7 +46,7 @@ struct StatsServerTests {
     @Test("/healthz answers while the agent runs; /readyz judges, with reasons")
     func readiness() async throws {
         let obstacles = Mutex<[String]>([])
-        try await withServer(obstacles: { obstacles.withLock { $0 } }) {
+        try await withServer(readiness: { Readiness(obstacles: obstacles.withLock { $0 }) }) {
             (address, _) async throws in
             #expect(try curl("-w '%{http_code}' \(address)/healthz") == "ok\n200")
             #expect(try curl("-w '%{http_code}' \(address)/readyz") == "ready\n200")
@@ -60,21 +60,60 @@ struct StatsServerTests {
         }
     }
 
+    private static let destinations = [
+        Readiness.Destination(name: "a", isReady: true, line: "a: active; nothing waits"),
+        Readiness.Destination(
+            name: "b/c", isReady: false, line: "b/c: held: answered 401\n\u{1B}[31m; 3 waiting",
+            failing: "since yesterday"),
+    ]
+
+    @Test("/readyz lists the failing destinations, and /readyz/NAME judges one of them")
+    func readinessOfDestinations() async throws {
+        let obstacles = Mutex<[String]>([])
+        try await withServer(readiness: {
+            Readiness(obstacles: obstacles.withLock { $0 }, destinations: StatsServerTests.destinations)
+        }) { (address, _) async throws in
+            func get(_ path: String) throws -> String { try curl("-w '%{http_code}' '\(address)\(path)'") }
+            #expect(try get("/readyz") == "ready; failing: b/c since yesterday\n200")
+            #expect(try get("/readyz/a") == "ready; a: active; nothing waits\n200")
+            let held = "not ready; b/c: held: answered 401\\u000a\\u001b[31m; 3 waiting\n503"
+            #expect(try get("/readyz/b%2Fc") == held)
+            #expect(try get("/readyz/b/c?x=1") == held)
+            for unknown in ["/readyz/", "/readyz/A", "/readyz/%3Cb%3E"] {
+                #expect(try get(unknown) == "unknown destination; known are a, b/c\n404", "\(unknown)")
+            }
+            #expect(try get("/readyzz").hasSuffix("404"))
+            #expect(try curl("-o /dev/null -w '%{http_code}' -I \(address)/readyz/b%2Fc") == "503")
+            obstacles.withLock { $0 = ["the disk is full"] }
+            #expect(
+                try get("/readyz") == "not ready; failing: b/c since yesterday\n- the disk is full\n503")
+        }
+        try await withServer { (address, _) async throws in
+            #expect(try curl("\(address)/readyz/main") == "unknown destination; none is configured\n")
+        }
+    }
+
     @Test("many clients share the answers of a second; the next second has new ones")
     func crowd() async throws {
         let asked = Mutex(0)
         let time = ManualTime()
         try await withServer(
-            obstacles: {
+            readiness: {
                 asked.withLock { $0 += 1 }
-                return []
+                return Readiness(destinations: StatsServerTests.destinations)
             }, time: time
         ) { (address, _) async throws in
             let many = try curl("-w '%{http_code}' '\(address)/readyz?[1-200]'")
-            #expect(many == String(repeating: "ready\n200", count: 200))
+            let ready = "ready; failing: b/c since yesterday\n"
+            #expect(many == String(repeating: "\(ready)200", count: 200))
+            #expect(asked.withLock { $0 } == StatsServer.answersOfASecond)
+            // Other names, and other spellings of a name, share the report of that second too.
+            for name in ["a", "%61", "b/c", "nobody"] {
+                _ = try curl("\(address)/readyz/\(name)")
+            }
             #expect(asked.withLock { $0 } == StatsServer.answersOfASecond)
             time.advance(by: .seconds(1))
-            #expect(try curl("\(address)/readyz") == "ready\n")
+            #expect(try curl("\(address)/readyz") == ready)
             #expect(asked.withLock { $0 } == StatsServer.answersOfASecond + 1)
         }
     }

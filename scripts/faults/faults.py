@@ -206,7 +206,7 @@ def _(m):
     m.sell()
 
 
-@fault("one of three destinations does not listen", r"1 of 3 destinations fails: main", "SpoolshipDestinationFailing")
+@fault("one of three destinations does not listen", r"1 of 3 destinations failing: main", "SpoolshipDestinationFailing")
 def _(m):
     with_more(m, "".join(f'[[destination]]\nname = "{name}"\ntype = "stdout"\n' for name in ("copy", "other")))
     m.end("receiver")

@@ -27,14 +27,13 @@ struct DestinationTroubles: Sendable {
         now = report.now
     }
 
-    /// How many destinations fail and which: `1 of 3 destinations fails: backup`; nil if all work.
+    /// How many destinations fail and which: `1 of 3 destinations failing: backup`; nil if all work.
     var summary: String? {
         guard !failing.isEmpty else { return nil }
         let names = failing.prefix(DestinationTroubles.namesInSummary).map(\.name).joined(separator: ", ")
         let more = failing.count - DestinationTroubles.namesInSummary
-        let verb = failing.count == 1 ? "fails" : "fail"
         let others = more > 0 ? " and \(more) more" : ""
-        return "\(failing.count) of \(HumanText.plural(configured, "destination")) \(verb): \(names)\(others)"
+        return "\(failing.count) of \(HumanText.plural(configured, "destination")) failing: \(names)\(others)"
     }
 
     /// A sentence for each failing destination that no obstacle names: the reason, and the number of waiting

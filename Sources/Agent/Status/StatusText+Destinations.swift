@@ -86,6 +86,13 @@ extension StatusText {
         }
     }
 
+    /// Since when a destination fails, for programs: in absolute time, so that two answers can be compared.
+    /// Between two attempts only the last failure is known.
+    func failingSince(_ destination: StatusReport.Destination) -> String {
+        if let since = destination.since { return "since \(since)" }
+        return destination.lastFailure.map { "(last failure \($0.at))" } ?? "since before the agent's start"
+    }
+
     /// The time of the next attempt, as the end of a sentence.
     private func next(_ destination: StatusReport.Destination) -> String {
         destination.nextAttempt.map { ", next try in \(until($0))" }

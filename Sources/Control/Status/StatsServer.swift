@@ -23,12 +23,13 @@ package final class StatsServer: Sendable {
     ///   - port: 0 lets the system choose.
     ///   - names: host names that requests may use, besides addresses, `localhost` and the machine's name.
     ///   - collectors: asked for each scrape, on the loop; they read published figures and never wait.
-    ///   - obstacles: why the agent is not ready, a sentence each; empty if it is. Called for each
-    ///     `/readyz`, on the loop.
+    ///   - readiness: whether the agent and its destinations are ready. Called for each `/readyz` and
+    ///     `/readyz/NAME`, on the loop.
     ///   - page: makes the status page as HTML; nil if the page is disabled.
     package init(
         on loop: EventLoop, host: String = "127.0.0.1", port: UInt16 = 0, names: [String] = [],
-        collectors: [any MetricCollector] = [], obstacles: @escaping @Sendable () async -> [String] = { [] },
+        collectors: [any MetricCollector] = [],
+        readiness: @escaping @Sendable () async -> Readiness = { Readiness() },
         page: (@Sendable () -> String)? = nil, time: any TimeSource = SystemTime()
     ) {
         self.host = host
@@ -36,7 +37,7 @@ package final class StatsServer: Sendable {
         let figures = ServerFigures(of: "stats")
         let collectors = collectors + figures.collectors
         let hosts = AcceptedHosts(names)
-        let lately = Mutex((second: Int64(0), requests: 0, made: [String: ControlResponse]()))
+        let lately = Mutex(Lately())
         server = HTTPServer(
             on: loop, options: HTTPServerOptions(bodyBytes: 1024),
             refusal: { head, _ in
@@ -50,19 +51,21 @@ package final class StatsServer: Sendable {
             figures: figures,
             handler: { request in
                 let second = time.bootTime.nanoseconds / 1_000_000_000
+                let isCrowded = lately.withLock { $0.count(second) }
+                // Readiness is shared as a value, not as answers: otherwise each name, and each spelling of
+                // a name, would have the report made once more.
+                let judge = { @Sendable () async -> Readiness in
+                    if isCrowded, let known = lately.withLock({ $0.readiness }) { return known }
+                    let readiness = await readiness()
+                    lately.withLock { $0.readiness = readiness }
+                    return readiness
+                }
                 let key =
                     "\(request.method) \(request.path) "
                     + "\(ExpositionFormat(accept: request.accept).contentType)"
-                let known = lately.withLock { lately in
-                    if lately.second != second {
-                        lately = (second, 0, [:])
-                    }
-                    lately.requests += 1
-                    return lately.requests > StatsServer.answersOfASecond ? lately.made[key] : nil
-                }
-                if let known { return known }
-                let response = await StatsServer.answer(request, collectors, obstacles, page)
-                if [200, 503].contains(response.status) {
+                if isCrowded, let known = lately.withLock({ $0.made[key] }) { return known }
+                let response = await StatsServer.answer(request, collectors, judge, page)
+                if response.status == 200, !request.path.hasPrefix(Readiness.path) {
                     lately.withLock { $0.made[key] = response }
                 }
                 return response
@@ -126,7 +129,7 @@ package final class StatsServer: Sendable {
     /// Answers a request.
     private static func answer(
         _ request: ControlRequest, _ collectors: [any MetricCollector],
-        _ obstacles: @Sendable () async -> [String],
+        _ readiness: @Sendable () async -> Readiness,
         _ page: (@Sendable () -> String)?
     ) async -> ControlResponse {
         guard request.method == "GET" || request.method == "HEAD" else {
@@ -139,19 +142,36 @@ package final class StatsServer: Sendable {
             let text = format.write(Exposition(from: collectors))
             return .text(text, type: format.contentType, headers: [("Vary", "Accept")])
         case "/healthz": return .text("ok\n")
-        case "/readyz":
-            let obstacles = await obstacles()
-            guard !obstacles.isEmpty else { return .text("ready\n") }
-            return .text(
-                "not ready\n" + obstacles.map { "- \(PrintableText.escaped($0))\n" }.joined(), status: 503)
         case "/":
             guard let page else { return .text("see /metrics, /healthz and /readyz\n") }
             let policy =
                 "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
             return .text(
                 page(), type: "text/html; charset=utf-8", headers: [("Content-Security-Policy", policy)])
-        default: return .text("there is /metrics, /healthz, /readyz and /\n", status: 404)
+        default:
+            let known = request.path.hasPrefix(Readiness.path) ? await readiness().answer(request.path) : nil
+            return known
+                ?? .text("there is /metrics, /healthz, /readyz, /readyz/NAME and /\n", status: 404)
         }
+    }
+}
+
+/// What was answered in the current second.
+private struct Lately: Sendable {
+    private var second: Int64 = 0
+    private var requests = 0
+    /// The answers by request.
+    var made: [String: ControlResponse] = [:]
+    var readiness: Readiness?
+
+    /// Counts a request in a second, and returns whether it gets an answer that was made in that second.
+    mutating func count(_ second: Int64) -> Bool {
+        if self.second != second {
+            self = Lately()
+            self.second = second
+        }
+        requests += 1
+        return requests > StatsServer.answersOfASecond
     }
 }
 
