@@ -181,11 +181,12 @@ struct StatsServerTests {
     func descriptors() {
         #expect(
             StatsServer.failure(SystemError("socket", number: EMFILE), at: "127.0.0.1", port: 9464).message
-                == "cannot listen on 127.0.0.1:9464: the agent may open no more files;"
-                + " raise LimitNOFILE of its unit (ulimit -n)")
+                == "cannot listen on 127.0.0.1:9464: Too many open files"
+                + " (raise LimitNOFILE= of the unit, or ulimit -n)")
         #expect(
             StatsServer.failure(SystemError("socket", number: ENFILE), at: "::1", port: 9464).message
-                == "cannot listen on [::1]:9464: this machine has no file left to open; raise fs.file-max")
+                == "cannot listen on [::1]:9464: Too many open files in system"
+                + " (raise fs.file-max of this machine)")
     }
 
     @Test("a client that sends half a request is disconnected, and the number of connections is limited")

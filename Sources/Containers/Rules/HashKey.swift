@@ -45,7 +45,7 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
     private init(file path: String) throws(ContainerError) {
         func mistake(_ text: String) -> ContainerError { ContainerError(.file, "\(path) \(text)") }
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard raw >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
+        guard raw >= 0 else { throw mistake("cannot be read: \(SystemError.clause(errno))") }
         let descriptor = Descriptor(raw)
         guard let status = try? FileStatus(of: descriptor.raw), status.isRegular else {
             throw mistake("is not a regular file")
@@ -56,7 +56,7 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
         }
         var content = [UInt8](repeating: 0, count: 4097)
         let count = read(descriptor.raw, &content, content.count)
-        guard count >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
+        guard count >= 0 else { throw mistake("cannot be read: \(SystemError.clause(errno))") }
         content.removeSubrange(count...)
         if content.count > HashKey.fewestBytes, content.last == UInt8(ascii: "\n") {
             content.removeLast()

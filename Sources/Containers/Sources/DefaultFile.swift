@@ -131,7 +131,7 @@ public struct DefaultFile: Sendable {
             if let bytes = try WholeFile.bytes(of: file.raw, atMost: SignedDocument.largest) { return bytes }
         } catch {
             throw ContainerError(
-                .file, "\(path) cannot be read: \(SystemError.message(error.number).lowercased())")
+                .file, "\(path) cannot be read: \(SystemError.clause(error.number))")
         }
         throw ContainerError(.file, "\(path) is larger than \(SignedDocument.largest) bytes")
     }

@@ -104,6 +104,6 @@ enum TrustedPath {
     /// The refusal for the current errno.
     private static func system(_ path: String) -> Refusal {
         let number = errno
-        return Refusal(number: number, message: "\(path): \(SystemError.message(number).lowercased())")
+        return Refusal(number: number, message: "\(path): \(SystemError.clause(number))")
     }
 }

@@ -98,8 +98,7 @@ package enum UnixSocket {
         if errno == EMFILE {
             throw ControlError(
                 .system,
-                "the control socket \(path) cannot be made: the process may not open more files; "
-                    + "raise LimitNOFILE")
+                "the control socket \(path) cannot be made: \(SystemError.message(EMFILE))")
         }
         guard errno == ECONNREFUSED || errno == ENOENT else {
             throw ControlError(

@@ -109,17 +109,6 @@ package final class StatsServer: Sendable {
             ControlError(
                 .badAddress,
                 "cannot listen on \(address): it is no address of this machine; change stats.listen")
-        case EMFILE:
-            ControlError(
-                .system,
-                "cannot listen on \(address): the agent may open no more files;"
-                    + " raise LimitNOFILE of its unit (ulimit -n)"
-            )
-        case ENFILE:
-            ControlError(
-                .system,
-                "cannot listen on \(address): this machine has no file left to open;"
-                    + " raise fs.file-max")
         default: ControlError(.system, "cannot listen on \(address): \(SystemError.message(error.number))")
         }
     }

@@ -66,7 +66,7 @@ package actor FileOutput: MeasuredOutput {
     /// The outcome for an error: conditions that pass by themselves are retried, others hold the
     /// destination until a person has looked.
     private func outcome(of error: WriteError) -> Outcome {
-        let said = SystemError.message(error.number).lowercased()
+        let said = SystemError.clause(error.number)
         let failure = Failure(kind: .local, message: "cannot \(error.step) \(path): \(said)")
         switch error.number {
         case ENOSPC, EDQUOT, EIO, EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM: return .retry(failure)

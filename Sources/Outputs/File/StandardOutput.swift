@@ -80,7 +80,7 @@ package actor StandardOutput: MeasuredOutput {
                 // says that, as for a connection that broke.
                 let failure = Failure(
                     kind: left.startIndex > 0 ? .connection : .local,
-                    message: "cannot write to standard output: \(SystemError.message(number).lowercased())")
+                    message: "cannot write to standard output: \(SystemError.clause(number))")
                 // After EPIPE there is no reader for the rest of a line.
                 guard number == ENOSPC || number == EIO else { return .held(failure) }
                 if left.startIndex > 0 {

@@ -184,7 +184,7 @@ final class SecureStream {
 
     /// The failure if a system call failed with this number of errno.
     private func broken(_ number: Int32) -> Failure {
-        let said = SystemError.message(number).lowercased()
+        let said = SystemError.clause(number)
         return Failure(
             kind: .connection, message: "the connection to \(host) broke before an answer arrived: \(said)")
     }

@@ -51,9 +51,6 @@ final class SpoolRoot {
                     "openat2 is not available: it needs Linux 5.6,"
                         + " and no sandbox that forbids it (RestrictSUIDSGID= does)"
                 case ENOENT, ENOTDIR: "cannot open the spool \(path): create it, or set spool.directory"
-                case EMFILE:
-                    "cannot open the spool \(path): this process may open no more files:"
-                        + " raise LimitNOFILE (ulimit -n)"
                 default: "cannot open the spool \(path): \(SystemError.message(error.number))"
                 }
             throw SpoolError(.noDirectory, message, cause: error)

@@ -50,7 +50,7 @@ enum NamedFile {
             if let bytes = try WholeFile.bytes(of: file.raw, atMost: most) { return bytes }
         } catch {
             throw CommandFailure(
-                .inputOutput, "\(path) cannot be read: \(SystemError.message(error.number).lowercased())")
+                .inputOutput, "\(path) cannot be read: \(SystemError.clause(error.number))")
         }
         throw CommandFailure(.badData, "\(path) is larger than \(most) bytes")
     }
@@ -60,7 +60,7 @@ enum NamedFile {
     static func replace(_ path: String, with bytes: [UInt8], mode: mode_t) throws(CommandFailure) {
         try relaying(try WholeFile.replace(path, with: bytes, mode: mode)) { (error: SystemError) in
             CommandFailure(
-                .cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
+                .cannotCreate, "cannot write \(path): \(SystemError.clause(error.number))")
         }
     }
 }

@@ -27,7 +27,7 @@ enum DiagnoseCommand {
         // Created with mode 0600, and never over an existing file: the report describes the machine.
         try relaying(try WholeFile.create(path, with: Array(text.utf8))) { (error: SystemError) in
             CommandFailure(
-                .cannotCreate, "cannot make \(path): \(SystemError.message(error.number).lowercased())")
+                .cannotCreate, "cannot make \(path): \(SystemError.clause(error.number))")
         }
         try invocation.console.print("\(path): \(text.utf8.count) bytes; check it before you send it")
     }

@@ -66,7 +66,7 @@ struct FileListing {
     }
 
     private static func unlistable(_ error: SystemError) -> String {
-        "cannot be listed: \(SystemError.message(error.number).lowercased())"
+        "cannot be listed: \(SystemError.clause(error.number))"
     }
 
     /// The name; with hashes the first 12 digits of its hash, and its suffix if that only tells the kind of

@@ -10,7 +10,7 @@ enum Journal {
     /// The newest lines of a unit's log; if journald cannot be asked, the reason instead.
     static func newest(_ lines: Int, of unit: String) -> String {
         var ends: [Int32] = [0, 0]
-        guard clinux_pipe(&ends) == 0 else { return "no pipe: \(SystemError.message(errno).lowercased())" }
+        guard clinux_pipe(&ends) == 0 else { return "no pipe: \(SystemError.clause(errno))" }
         let reading = Descriptor(ends[0])
         let writing = Descriptor(ends[1])
         let process = ChildProgram.start(

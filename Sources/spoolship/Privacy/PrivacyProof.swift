@@ -56,7 +56,7 @@ struct PrivacyProof {
             "\(Console.environment("TMPDIR") ?? "/tmp")/spoolship-privacy-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw CommandFailure(
-                .cannotCreate, "cannot make a temporary directory: \(SystemError.message(errno).lowercased())"
+                .cannotCreate, "cannot make a temporary directory: \(SystemError.clause(errno))"
             )
         }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -303,6 +303,6 @@ extension StartupCheck {
         if number == EACCES, let door = access.closedDoor(on: path) {
             return "is in \(door), which user \(access.user) may not search"
         }
-        return SystemError.message(number).lowercased()
+        return SystemError.clause(number)
     }
 }

@@ -372,8 +372,6 @@ struct StartupCheck {
             switch number {
             case EADDRINUSE: "; another program has it: `ss -ltnp` says which"
             case EADDRNOTAVAIL: "; this machine has no such address"
-            case EMFILE: "; this process may open no more files: raise LimitNOFILE (ulimit -n)"
-            case ENFILE: "; this machine has no file left to open: raise fs.file-max"
             default: ""
             }
         add("stats.listen", "cannot listen on \(address): \(SystemError.message(number))\(advice)")
