@@ -11,7 +11,7 @@ struct LaneSearch {
         case join([DeliveryRow])
         /// A row with events that may have expired or must not be sent, to be examined one by one first.
         case sift(DeliveryRow)
-        /// No event waits, or those that wait are held back or were not found within the search's budget.
+        /// No event waits, or those that wait were not found within the search's budget.
         case nothing
     }
 
@@ -56,12 +56,6 @@ struct LaneSearch {
         request.notOf.union([""]).isSuperset(of: try HolderTable(file).holders(of: row))
     }
 
-    /// Whether each row of a batch is held back.
-    private func isHeldBack(_ id: BatchID) throws(QueueError) -> Bool {
-        for row in try file.lookUp(id)?.rows ?? [] where try !sifter.isHeldBack(row) { return false }
-        return true
-    }
-
     private func mayHaveBeenSent(_ row: DeliveryRow) -> Bool {
         held.mayHaveBeenSent(row, in: lane, lastChunkAtOpen: lastChunkAtOpen)
     }
@@ -76,7 +70,6 @@ struct LaneSearch {
             guard budget > 0 else { return false }
             if row.isFormed { return true }
             if let id = row.batch, held[id] != nil { return true }
-            if try sifter.isHeldBack(row) { return true }
             if try sifter.isToBeSifted(row) {
                 result = .sift(row)
             } else if let id = row.batch, mayHaveBeenSent(row) {
@@ -105,8 +98,6 @@ struct LaneSearch {
         var bytes = 0
         var result = Candidate.nothing
         var first: Int64?
-        // Each needs a look at its chunk.
-        var mostHeldBack = 256
         try file.walk(lane.key, from: cursor) { row throws(QueueError) in
             if let id = row.batch, held[id] != nil { return true }
             if first == nil {
@@ -118,10 +109,6 @@ struct LaneSearch {
                 return true
             }
             if row.isFormed { return true }
-            if try sifter.isHeldBack(row) {
-                mostHeldBack -= 1
-                return mostHeldBack > 0 && !request.inOrder
-            }
             if !request.notOf.isEmpty, try isUnwanted(row, request) { return true }
             if let id = row.batch {
                 guard rows.isEmpty else { return !request.inOrder }
@@ -191,7 +178,6 @@ struct LaneSearch {
             guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !request.except.contains(id) else {
                 continue
             }
-            if sifter.holdsBack, try isHeldBack(id) { continue }
             return isNext(Int64(formed.integer(0)), formed.integer(1)) ? id : next?.id
         }
         return next?.id

@@ -31,8 +31,6 @@ struct Sifter {
     private let destination: DestinationName
     /// The lane's own age after which events expire.
     private let maxAge: Duration
-    /// Whether rows that look too old wait until the clock is trusted: not if new events need their room.
-    let holdsBack: Bool
 
     init(_ state: QueueState, _ lane: Int, _ file: QueueFile) {
         self.file = file
@@ -40,17 +38,6 @@ struct Sifter {
         rules = state.appRules
         destination = state.figures.lanes[lane].name
         maxAge = state.maxAge(of: destination)
-        holdsBack = state.refusal == nil && environment.isClockSettling()
-    }
-
-    /// Whether a row is not sent yet, because all events of its chunk look too old by a clock that was set
-    /// just now. Ten minutes later they expire, or the clock was corrected and they are sent. A chunk with a
-    /// younger event, also another app's, is sent: its events do not wait for the old ones.
-    func isHeldBack(_ row: DeliveryRow) throws(QueueError) -> Bool {
-        guard holdsBack, environment.time.wallTime - row.firstTime > maxAge,
-            let newest = try file.chunkFacts(row.chunk)?.lastTime
-        else { return false }
-        return environment.time.wallTime - newest > maxAge
     }
 
     /// Whether an event time is too old for the lane.
