@@ -143,6 +143,36 @@ struct TextFormatRecordTests {
         #expect(timed.read(name).verdict.kind == .accepted)
     }
 
+    @Test("a push behind such a line is applied: a refusal of consent in it must not be lost")
+    func pushBehindName() {
+        var reading = Reading()
+        reading.pass.withheld = .members
+        #expect(reading.read(#""x":"#).verdict.kind == .quarantined)
+        #expect(reading.read(#"{"type":"data_layer","consent":false}"#).verdict.kind == .dataLayer)
+        #expect(reading.read(#"{"name":"e"}"#).verdict.kind == .accepted)
+    }
+
+    @Test("a line of one file says nothing about the lines of another, and another's clear no note")
+    func nameInOtherFile() {
+        var reading = Reading()
+        reading.pass.withheld = .members
+        reading.path = "a.jsonl"
+        #expect(reading.read(#""x":"#).verdict.kind == .quarantined)
+        reading.path = "b.jsonl"
+        #expect(reading.read(#"{"name":"e"}"#).verdict.kind == .accepted)
+        reading.path = "a.jsonl"
+        #expect(reading.read(#"{"name":"e"}"#).verdict.kind == .quarantined)
+    }
+
+    // With a search to the end of the line for each quote it takes more than a minute.
+    @Test("a line of half a million quotes is judged by a single walk", .timeLimit(.minutes(1)))
+    func manyQuotes() {
+        var reading = Reading()
+        reading.pass.withheld = .members
+        #expect(reading.read(String(repeating: "\"a", count: 500_000) + ":").verdict.kind == .quarantined)
+        #expect(reading.read(#"{"name":"e"}"#).verdict.kind == .accepted)
+    }
+
     @Test("white space between the name and the value counts for nothing, also inside a string")
     func hiddenValueBehindWhiteSpace() throws {
         for (parse, blank) in [(nil, "  "), ("json_in:log", #"{"log":" \n"}"#), ("java", "  ")] {

@@ -66,7 +66,8 @@ struct LineSource: ~Copyable {
         textRecord.zone = state.zone
         textRecord.now = now
         outerTime = nil
-        withholding.begin(producer)
+        // A file without a producer is a stream of its own.
+        withholding.begin(producer ?? [0] + Array(path.utf8))
     }
 
     /// Reads a line that is wrapped, parsed, or both.
@@ -209,8 +210,12 @@ struct LineSource: ~Copyable {
     // MARK: Results
 
     /// The object that was scanned, unless it is the value of a hidden member.
+    ///
+    /// A push to the data layer is read all the same: it is not sent itself, and a refusal of consent in it
+    /// must not be lost.
     mutating func object(_ next: Int) -> Reading {
-        withholding.hidesValue() ? withheld(next) : .object(next: next)
+        guard withholding.hidesValue() else { return .object(next: next) }
+        return app?.settings.kind == .event && type == .dataLayer ? .object(next: next) : withheld(next)
     }
 
     /// A text that must not leave, because tags could not find in it what they hide.

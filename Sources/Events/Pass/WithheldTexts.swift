@@ -206,8 +206,13 @@ public enum WithheldTexts: Sendable {
     /// Whether a string ends its line like an element of a list that is spread over lines: a comma follows,
     /// or indentation precedes.
     private static func endsLine(_ string: ClosedRange<Int>, in text: UnsafeBufferPointer<UInt8>) -> Bool {
-        let behind = text[(string.upperBound + 1)...].prefix { $0 != .lineFeed }
-        guard behind.allSatisfy({ $0 <= 0x20 || $0 == .comma || $0 == .closeBracket }) else { return false }
+        // Ends at the first byte that decides: a line of a megabyte may have half a million quotes.
+        let rest = text[(string.upperBound + 1)...]
+        let end = rest.firstIndex {
+            $0 == .lineFeed || !($0 <= 0x20 || $0 == .comma || $0 == .closeBracket)
+        }
+        guard end.map({ text[$0] == .lineFeed }) ?? true else { return false }
+        let behind = rest[..<(end ?? rest.endIndex)]
         let before = text[..<string.lowerBound].suffix(2)
         return behind.contains(.comma) || before.elementsEqual([0x20, 0x20]) || before.last == 0x09
     }
