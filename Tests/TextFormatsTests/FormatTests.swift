@@ -152,13 +152,20 @@ struct FormatTests {
             let quote = RequestLine.writePlain(
                 from: bytes.start, to: UInt8(ascii: "\""), before: end, into: &writer)
             #expect(quote == bytes.start + 25)
+            let name = Array("\"s\":".utf8) + [UInt8](repeating: 0, count: 32)
+            name.withUnsafeBytes { name in
+                let field = writer.plainField(
+                    Bytes(UnsafeRawBufferPointer(rebasing: name[..<4])), isNumber: true,
+                    from: bytes.start + 27, to: UInt8(ascii: " "), before: end)
+                #expect(field == bytes.start + 30)
+            }
             let pair = writer.plainPair(from: bytes.start + 33, before: end)
             #expect(pair == bytes.start + 36)
             #expect(writer.plainPair(from: bytes.start + 37, before: end) == end)
             writer.end()
             #expect(
                 String(decoding: writer.bytes, as: UTF8.self)
-                    == #"{"method":"GET","path":"/cart?page=9","protocol":"HTTP/1.1","a":"b","c":"d e"}"#
+                    == #"{"method":"GET","path":"/cart?page=9","protocol":"HTTP/1.1","s":200,"a":"b","c":"d e"}"#
                     + "\n")
         }
     }
