@@ -54,6 +54,7 @@ struct PrivacyProofTests {
         #expect(receiver.verdict(isLate: false) == .notFound)
         #expect(receiver.verdict(isLate: true) == .notProved)
         #expect(ProofPlace(name: "receiver, ndjson").verdict(isLate: false) == .nothingCame)
+        #expect(ProofPlace(name: "tap").verdict(isLate: false) == .nothingCame)
         // No event is expected in the log.
         #expect(ProofPlace(name: "log (journal)").verdict(isLate: false) == .notFound)
         let unread = ProofPlace(name: "receiver, ndjson", controls: 3, isSearched: false)

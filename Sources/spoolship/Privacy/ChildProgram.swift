@@ -42,8 +42,12 @@ enum ChildProgram {
     /// - Parameters:
     ///   - signal: the signal that asks it to end; 0 to only wait.
     ///   - limit: how long it has until SIGKILL.
-    static func end(_ process: pid_t, _ signal: Int32 = SIGTERM, within limit: Duration = .seconds(10)) {
-        guard process > 0 else { return }
+    /// - Returns: whether it ended by itself; false if a signal ended it, or if it was not started.
+    @discardableResult
+    static func end(
+        _ process: pid_t, _ signal: Int32 = SIGTERM, within limit: Duration = .seconds(10)
+    ) -> Bool {
+        guard process > 0 else { return false }
         if signal != 0 {
             kill(process, signal)
         }
@@ -56,5 +60,7 @@ enum ChildProgram {
             }
             usleep(20_000)
         }
+        // The low seven bits are the signal that ended it (wait(2)).
+        return status & 0x7F == 0
     }
 }

@@ -186,7 +186,8 @@ struct PrivacyProof {
         // Events that are still on their way, such as retries, have three seconds more.
         _ = wait(seconds: 3, receiver) { false }
         // Runs after the events, so that its output includes everything that the agent says about them.
-        ChildProgram.end(program("diagnose", "--log", "\(directory)/log", into: "diagnose"), 0)
+        let isDiagnosed = ChildProgram.end(
+            program("diagnose", "--log", "\(directory)/log", into: "diagnose"), 0, within: .seconds(120))
         // Searched while the agent runs and again after it: files of SQLite's log exist only while it runs.
         var places = search.tables() + [search.files("state", as: "files of the queue, while it runs")]
         ChildProgram.end(tap)
@@ -198,7 +199,14 @@ struct PrivacyProof {
         for (file, name) in [
             ("log", "log (journal)"), ("diagnose", "diagnose"), ("tap", "tap"),
             ("received.jsonl", "destination of type file"),
-        ] { places.append(search.searched(file: file, name)) }
+        ] {
+            var place = search.searched(file: file, name)
+            // `diagnose` prints at its end; one that was killed has printed nothing.
+            if file == "diagnose", !isDiagnosed {
+                place.isSearched = false
+            }
+            places.append(place)
+        }
         // There the events that refuse consent are searched for.
         places.append(
             search.searched(

@@ -17,14 +17,20 @@ struct ProofPlace {
         case notSearched
         /// Events may not have reached the place yet.
         case notProved
-        /// A receiver got no event.
+        /// A place to which events come in any case got none.
         case nothingCame
         /// Events were there, or nothing that shows them is expected there, and the marker is not.
         case notFound
     }
 
-    /// Whether the place is what a receiver got, which without events would be no proof.
+    /// Whether the place is what a receiver got.
     var isReceiver: Bool { name.hasPrefix("receiver, ") }
+
+    /// Whether events come to the place in any case, so that without any it proves nothing.
+    var expectsEvents: Bool {
+        isReceiver
+            || ["tap", "destination of type file", "destination without consent"].contains(name)
+    }
 
     /// What the search of the place shows. A marker that was found decides first.
     ///
@@ -33,7 +39,7 @@ struct ProofPlace {
         if found > 0 { return .found(found) }
         if !isSearched { return .notSearched }
         if isLate { return .notProved }
-        return isReceiver && controls == 0 ? .nothingCame : .notFound
+        return expectsEvents && controls == 0 ? .nothingCame : .notFound
     }
 
     /// The sums of two parts of the same place.
