@@ -60,6 +60,10 @@ struct ReadinessTests {
             one.text.hasPrefix("not ready; main: 503 for 3h12m, next try in 41s; 12,431 waiting (3 critical)")
         )
         #expect(!one.text.contains("Table"))
+        // Without a route the last failure is an older one.
+        report.destinations[0].state = .offline
+        report.destinations[0].since = nil
+        #expect(try answer(report, "/readyz").text.hasPrefix("not ready; failing: main (no route)\n"))
         // Between two attempts it counts as active; the last failure is all that is known.
         report.destinations[0].state = .active
         report.destinations[0].since = nil

@@ -14,8 +14,8 @@ extension StatusReport {
         return Readiness(obstacles: obstacles, destinations: entries)
     }
 
-    /// Whether a destination delivers, or has nothing to deliver. What a person has paused, switched off or
-    /// removed from the configuration is not ready while events wait for it.
+    /// Whether a destination does not fail, and delivers or has nothing to deliver. What a person has paused,
+    /// switched off or removed from the configuration is not ready while events wait for it.
     private func isReady(_ destination: Destination) -> Bool {
         guard !destination.isFailing, !standingStill.contains(destination.name) else { return false }
         return destination.state == .active || destination.queued == 0

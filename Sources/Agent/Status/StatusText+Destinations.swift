@@ -90,6 +90,8 @@ extension StatusText {
     /// Between two attempts only the last failure is known.
     func failingSince(_ destination: StatusReport.Destination) -> String {
         if let since = destination.since { return "since \(since)" }
+        // Without a route nothing is tried, and an older failure says nothing about it.
+        if destination.state == .offline { return "(no route)" }
         return destination.lastFailure.map { "(last failure \($0.at))" } ?? "since before the agent's start"
     }
 
