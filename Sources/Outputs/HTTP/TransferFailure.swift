@@ -92,7 +92,7 @@ enum TransferFailure {
             return Failure(kind: .connection, message: "\(broke): \(refusal)")
         }
         var hints: [String] = []
-        if url.hasPrefix("https:") {
+        if url.hasPrefix("https:"), options.settings.tls.certificateFile == nil {
             hints.append("a client certificate (tls.certificate)")
         }
         if options.http.version == .http2 {
