@@ -607,7 +607,7 @@ def _call(function, *words):
         function(*words)
     except BaseException:
         # The program's own hook may fail too, and nobody is left to tell.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):
             threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
 
