@@ -27,18 +27,15 @@ package actor SyslogOutput: MeasuredOutput {
 
     /// Sets up a destination, and reads its certificates for the first time. Connects to nothing.
     ///
-    /// - Parameters:
-    ///   - hostName: this machine's name, for events that name none.
-    ///   - messages: where events have their message, besides the usual members.
+    /// - Parameter hostName: this machine's name, for events that name none.
     /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
         _ name: DestinationName, _ settings: DestinationSettings, _ syslog: SyslogSettings,
-        hostName: String?, messages: MessagePaths = MessagePaths(), on loop: EventLoop, log: Log,
-        time: any TimeSource = SystemTime()
+        hostName: String?, on loop: EventLoop, log: Log, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
         self.loop = loop
         self.time = time
-        encoder = SyslogEncoder(syslog, host: hostName, messages: messages)
+        encoder = SyslogEncoder(syslog, host: hostName)
         builder = try BodyBuilder(NDJSONEncoder(), .none)
         let address = try settings.syslogServer()
         let files = try FollowedFiles(name, settings.tls, secret: nil, log: log, at: time.bootTime)
