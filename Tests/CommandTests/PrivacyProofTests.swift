@@ -50,14 +50,14 @@ struct PrivacyProofTests {
 
     @Test("a receiver to which nothing came, late events and what was not searched are no proof")
     func verdicts() {
-        let receiver = ProofPlace(name: "receiver, ndjson", controls: 3)
+        let receiver = ProofPlace(name: "receiver, ndjson", kind: .receiver, controls: 3)
         #expect(receiver.verdict(isLate: false) == .notFound)
         #expect(receiver.verdict(isLate: true) == .notProved)
-        #expect(ProofPlace(name: "receiver, ndjson").verdict(isLate: false) == .nothingCame)
-        #expect(ProofPlace(name: "tap").verdict(isLate: false) == .nothingCame)
+        #expect(ProofPlace(name: "receiver, ndjson", kind: .receiver).verdict(isLate: false) == .nothingCame)
+        #expect(ProofPlace(name: "tap", kind: .output).verdict(isLate: false) == .nothingCame)
         // No event is expected in the log.
         #expect(ProofPlace(name: "log (journal)").verdict(isLate: false) == .notFound)
-        let unread = ProofPlace(name: "receiver, ndjson", controls: 3, isSearched: false)
+        let unread = ProofPlace(name: "receiver, ndjson", kind: .receiver, controls: 3, isSearched: false)
         #expect(unread.verdict(isLate: true) == .notSearched)
         let found = receiver + ProofPlace(name: "part", found: 2, isSearched: false)
         #expect(found.verdict(isLate: true) == .found(2) && found.controls == 3 && !found.isSearched)

@@ -115,7 +115,7 @@ enum PrivacyCommand {
                 "could not be searched: \(unsearched.joined(separator: ", ")), so nothing is proved;"
                     + " try again, or with fewer events in --events")
         }
-        guard places.contains(where: { $0.isReceiver && $0.controls > 0 }) else {
+        guard places.contains(where: { $0.kind == .receiver && $0.controls > 0 }) else {
             throw CommandFailure(
                 .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")
         }

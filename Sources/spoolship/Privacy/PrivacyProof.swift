@@ -196,24 +196,27 @@ struct PrivacyProof {
             search.files("state", as: "files of the queue, after the stop"),
             search.files("run", as: "values for apps"),
         ]
-        for (file, name) in [
-            ("log", "log (journal)"), ("diagnose", "diagnose"), ("tap", "tap"),
-            ("received.jsonl", "destination of type file"),
-        ] {
-            var place = search.searched(file: file, name)
-            // `diagnose` prints at its end; one that was killed has printed nothing.
-            if file == "diagnose", !isDiagnosed {
-                place.isSearched = false
-            }
-            places.append(place)
+        places.append(search.searched(file: "log", "log (journal)"))
+        var diagnosis = search.searched(file: "diagnose", "diagnose")
+        if !isDiagnosed {
+            // It prints at its end, so one that was killed has printed nothing.
+            diagnosis.isSearched = false
         }
-        // There the events that refuse consent are searched for.
-        places.append(
+        places.append(diagnosis)
+        var outputs = [
+            search.searched(file: "tap", "tap"),
+            search.searched(file: "received.jsonl", "destination of type file"),
+            // There the events that refuse consent are searched for.
             search.searched(
-                file: "withheld.jsonl", "destination without consent", for: "\(control)-refused"))
+                file: "withheld.jsonl", "destination without consent", for: "\(control)-refused"),
+        ]
+        for index in outputs.indices { outputs[index].kind = .output }
+        places += outputs
         // Also those that got nothing, which must show.
         for name in Set(receiver.kept.keys).union(HTTPSettings.Format.allCases.map(\.rawValue)).sorted() {
-            places.append(search.searched(receiver.kept[name] ?? [], "receiver, \(name)"))
+            var place = search.searched(receiver.kept[name] ?? [], "receiver, \(name)")
+            place.kind = .receiver
+            places.append(place)
         }
         return Findings(places: places, late: late)
     }

@@ -1,7 +1,18 @@
 /// One place that `privacy prove` searched, with what was found there.
 struct ProofPlace {
+    /// What is expected in a place.
+    enum Kind {
+        /// Traces of the agent, which need not hold any event.
+        case trace
+        /// Events in any case: without any, the place proves nothing.
+        case output
+        /// Events, too: what a receiver got.
+        case receiver
+    }
+
     /// The name that is printed.
     let name: String
+    var kind = Kind.trace
     /// How often the marker occurs there.
     var found = 0
     /// How often the control occurs there: whether events have been there.
@@ -23,15 +34,6 @@ struct ProofPlace {
         case notFound
     }
 
-    /// Whether the place is what a receiver got.
-    var isReceiver: Bool { name.hasPrefix("receiver, ") }
-
-    /// Whether events come to the place in any case, so that without any it proves nothing.
-    var expectsEvents: Bool {
-        isReceiver
-            || ["tap", "destination of type file", "destination without consent"].contains(name)
-    }
-
     /// What the search of the place shows. A marker that was found decides first.
     ///
     /// - Parameter isLate: whether the run gave up waiting for some events.
@@ -39,13 +41,13 @@ struct ProofPlace {
         if found > 0 { return .found(found) }
         if !isSearched { return .notSearched }
         if isLate { return .notProved }
-        return expectsEvents && controls == 0 ? .nothingCame : .notFound
+        return kind != .trace && controls == 0 ? .nothingCame : .notFound
     }
 
     /// The sums of two parts of the same place.
     static func + (left: ProofPlace, right: ProofPlace) -> ProofPlace {
         ProofPlace(
-            name: left.name, found: left.found + right.found, controls: left.controls + right.controls,
-            isSearched: left.isSearched && right.isSearched)
+            name: left.name, kind: left.kind, found: left.found + right.found,
+            controls: left.controls + right.controls, isSearched: left.isSearched && right.isSearched)
     }
 }
