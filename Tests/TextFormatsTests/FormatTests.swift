@@ -110,7 +110,7 @@ struct FormatTests {
         }
     }
 
-    @Test("plain text is read in the fast way as in the general one, whatever stands in a line and behind it")
+    @Test("the fast way and the general one read plain text alike, whatever else is in a line or behind it")
     func plainText() throws {
         var random = SplitMix64(seed: 54)
         let rows: [(TextFormat, [String])] = try FormatTable.rows.filter { $0.name != "csv" }.map { row in
