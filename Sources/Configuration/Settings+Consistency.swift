@@ -108,6 +108,16 @@ extension ReadContext {
                     + "\(ReadContext.mostMembers) are supported",
                 at: nil)
         }
+        guard !settings.destinations.isEmpty, !settings.destinations.contains(where: \.showsMessages) else {
+            return
+        }
+        for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) where app.message != nil {
+            complain(
+                of: "apps.\(SettingValue.key(name)).message",
+                "decides nothing: no destination sends messages apart from their events (format otlp,"
+                    + " syslog.message = \"text\", {{text:message}} in a template)",
+                severity: .warning)
+        }
     }
 
     /// Finds ages of apps that decide nothing.
@@ -481,6 +491,22 @@ extension ReadContext {
             for setting in container.maySet where settable[Settings.listedPath(of: setting)] == true {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
+        }
+    }
+}
+
+extension DestinationSettings {
+    /// Whether it takes the message out of events.
+    fileprivate var showsMessages: Bool {
+        switch reach {
+        case .http(let http):
+            switch http.format {
+            case .otlp: true
+            case .template(let body): body.event?.pieces.contains(.field(.text("message"))) == true
+            case .ndjson, .json, .elasticsearch, .loki, .splunkHEC, .ga4, .appCenter: false
+            }
+        case .syslog(let syslog): syslog.message == .text
+        case .s3, .nats, .kafka, .file, .stdout: false
         }
     }
 }

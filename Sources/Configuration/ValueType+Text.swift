@@ -262,3 +262,15 @@ extension ValueType {
         }
     }
 }
+
+extension ValueType where Value == [String] {
+    /// Names of members, or paths with dots, in order of precedence.
+    static var members: ValueType {
+        let path = ValueType<String>.checked(
+            "string", mustBe: "a member's name, or a path with dots such as record.message"
+        ) { text in
+            !text.split(separator: ".", omittingEmptySubsequences: false).contains { $0.isEmpty }
+        }
+        return .list(of: path, count: 1...16, unique: true)
+    }
+}

@@ -9,12 +9,13 @@ extension DestinationSettings {
     ///
     /// - Parameters:
     ///   - hostName: this machine's name as events give it; nil if they do not give one.
+    ///   - messages: where events have their message, for outputs that take it out of them.
     ///   - loop: the loop for outputs that never block.
     ///   - writingLoop: makes a loop for an output that blocks: a slow disk, or a reader of standard output
     ///     that sleeps, must not hold up other destinations.
     /// - Throws: `AgentError` if no thread can be made, `OutputError` for invalid settings or files.
     func output(
-        version: String, installID: String?, hostName: String?, on loop: EventLoop,
+        version: String, installID: String?, hostName: String?, messages: MessagePaths, on loop: EventLoop,
         writingLoop: () throws(AgentError) -> EventLoop, log: Log, time: any TimeSource
     ) throws -> any MeasuredOutput {
         let name = DestinationName(name)
@@ -22,7 +23,8 @@ extension DestinationSettings {
         switch reach {
         case .http(let http):
             let encoder = try encoder(
-                http, installID: installID, hostName: hostName, version: version, log: log)
+                http, installID: installID, hostName: hostName, version: version, messages: messages,
+                log: log)
             return try HTTPOutput(
                 name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
         case .s3(let s3):
@@ -38,7 +40,7 @@ extension DestinationSettings {
             return try KafkaOutput(name, KafkaOptions(self, kafka), on: try writingLoop(), log: log)
         case .syslog(let syslog):
             return try SyslogOutput(
-                name, self, syslog, hostName: hostName, on: loop, log: log, time: time)
+                name, self, syslog, hostName: hostName, messages: messages, on: loop, log: log, time: time)
         case .file(let file):
             return try FileOutput(path: file.path ?? "", on: try writingLoop())
         case .stdout:

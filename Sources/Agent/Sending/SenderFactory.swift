@@ -81,8 +81,8 @@ final class SenderFactory: Sendable {
         return try destination.output(
             version: program.version, installID: host.senderID,
             hostName: host.device(for: settings)?.hostName,
-            on: loop, writingLoop: { () throws(AgentError) in try writingLoop(of: destination) }, log: log,
-            time: time)
+            messages: MessagePaths(settings.apps.compactMapValues(\.message)), on: loop,
+            writingLoop: { () throws(AgentError) in try writingLoop(of: destination) }, log: log, time: time)
     }
 
     /// Loop of a destination whose sending blocks, such as one that writes files; made once, and used again

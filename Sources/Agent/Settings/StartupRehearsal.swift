@@ -206,7 +206,8 @@ public struct StartupRehearsal: Sendable {
     {
         // The install id is made at the start; any id will do here.
         try destination.output(
-            version: version, installID: StartupRehearsal.installID, hostName: hostName(), on: loop,
+            version: version, installID: StartupRehearsal.installID, hostName: hostName(),
+            messages: MessagePaths(settings.apps.compactMapValues(\.message)), on: loop,
             writingLoop: { loop }, log: Log(NoLog()), time: SystemTime())
     }
 

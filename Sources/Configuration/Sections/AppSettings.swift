@@ -30,6 +30,8 @@ public struct AppSettings: SettingsSection {
     package var time: [String]?
     /// Members or paths of the severity, in order of priority.
     package var level: [String]?
+    /// Members or paths of the message, in order of priority, before the usual ones.
+    package var message: [String]?
     /// Scale of numeric severities.
     package var levelScale: SeverityScale?
     /// Zone of times that do not name one; nil is the machine's.
@@ -152,6 +154,12 @@ public struct AppSettings: SettingsSection {
                     + " The scale of numbers: auto, the default, knows pino, bunyan, monolog and"
                     + " the journal.",
                 example: "[\"meta.level\"]"),
+            .setting(
+                "message", \.message, optional: ValueType<[String]>.members,
+                "Members or paths of the message, for what shows it apart from the event: OTLP's body,"
+                    + " syslog's text, {{text:message}}. The first text that is not empty is taken, before"
+                    + " those of common loggers.",
+                example: "[\"event.original\"]"),
             .setting("level_scale", \.levelScale, optional: .choice, "Now level.scale.")
                 .renamed(to: "level.scale"),
             .setting("time_zone", \.timeZone, optional: .text(), "Now time.zone.").renamed(to: "time.zone"),

@@ -82,6 +82,11 @@ public struct LokiSettings: Sendable, Equatable {
 /// `[destination.otlp]`.
 public struct OTLPSettings: Sendable, Equatable {
     package var encoding = OTLPEncoding.protobuf
+    /// Members or paths of trace ids, span ids and flags, in order of precedence, which are looked for before
+    /// the usual ones; nil without them.
+    package var traceID: [String]?
+    package var spanID: [String]?
+    package var traceFlags: [String]?
 
     package init() {}
 }

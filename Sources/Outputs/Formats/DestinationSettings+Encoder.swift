@@ -20,10 +20,12 @@ extension DestinationSettings {
     ///   - installID: id of this installation, for formats that send it.
     ///   - hostName: this machine's name as events give it; nil if they do not.
     ///   - version: the agent's version, for OTLP.
+    ///   - messages: where events have their message, for formats that take it out of them.
     ///   - log: where templates report values beyond their bound.
     /// - Throws: `OutputError` with code `invalidSetting` if the format needs an install id and it is nil.
     package func encoder(
-        _ http: HTTPSettings, installID: String?, hostName: String?, version: String, log: Log? = nil
+        _ http: HTTPSettings, installID: String?, hostName: String?, version: String,
+        messages: MessagePaths = MessagePaths(), log: Log? = nil
     ) throws(OutputError) -> any BatchEncoder {
         let scope = templateScope(installID: installID, log: log)
         switch http.format {
@@ -37,9 +39,11 @@ extension DestinationSettings {
         case .splunkHEC(let splunk):
             return SplunkEncoder(
                 splunk, channel: splunk.indexerAcknowledgement ? installID : nil, host: hostName, scope)
-        case .otlp(let otlp): return OTLPEncoder(otlp.encoding, version: version, host: hostName)
+        case .otlp(let otlp):
+            return OTLPEncoder(
+                otlp.encoding, version: version, host: hostName, keys: OTLPKeys(otlp), messages: messages)
         case .ga4(let ga4): return GA4Encoder(measurementID: ga4.measurementID ?? "")
-        case .template(let body): return TemplateEncoder(body, host: hostName)
+        case .template(let body): return TemplateEncoder(body, host: hostName, messages: messages)
         case .appCenter:
             guard let installID else {
                 throw OutputError(.invalidSetting, "format app_center needs an install id")

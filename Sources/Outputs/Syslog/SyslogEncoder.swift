@@ -19,11 +19,16 @@ package struct SyslogEncoder: Sendable {
     private let settings: SyslogSettings
     /// This machine's name, for events that name none.
     private let host: String
+    /// Where events have their message.
+    private let messagePaths: MessagePaths
 
-    /// - Parameter host: this machine's name, for events that name none; nil leaves the field `-`.
-    package init(_ settings: SyslogSettings, host: String?) {
+    /// - Parameters:
+    ///   - host: this machine's name, for events that name none; nil leaves the field `-`.
+    ///   - messages: where events have their message, besides the usual members.
+    package init(_ settings: SyslogSettings, host: String?, messages: MessagePaths = MessagePaths()) {
         self.settings = settings
         self.host = host ?? ""
+        messagePaths = messages
     }
 
     /// The messages of all events, in order. Events that are too long are left out and returned as
@@ -76,8 +81,8 @@ package struct SyslogEncoder: Sendable {
         case .event: message.append(contentsOf: event.line)
         case .text:
             // Many receivers end the message at a NUL.
-            message.append(
-                contentsOf: OTLPFields.message(of: event.line).lazy.map { $0 == 0 ? UInt8(ascii: " ") : $0 })
+            let text = OTLPFields.message(of: event.line, at: messagePaths.of(event.owner(known)))
+            message.append(contentsOf: text.lazy.map { $0 == 0 ? UInt8(ascii: " ") : $0 })
         }
         return message
     }

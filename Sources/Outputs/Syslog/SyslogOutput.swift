@@ -27,15 +27,18 @@ package actor SyslogOutput: MeasuredOutput {
 
     /// Sets up a destination, and reads its certificates for the first time. Connects to nothing.
     ///
-    /// - Parameter hostName: this machine's name, for events that name none.
+    /// - Parameters:
+    ///   - hostName: this machine's name, for events that name none.
+    ///   - messages: where events have their message, besides the usual members.
     /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
         _ name: DestinationName, _ settings: DestinationSettings, _ syslog: SyslogSettings,
-        hostName: String?, on loop: EventLoop, log: Log, time: any TimeSource = SystemTime()
+        hostName: String?, messages: MessagePaths = MessagePaths(), on loop: EventLoop, log: Log,
+        time: any TimeSource = SystemTime()
     ) throws(OutputError) {
         self.loop = loop
         self.time = time
-        encoder = SyslogEncoder(syslog, host: hostName)
+        encoder = SyslogEncoder(syslog, host: hostName, messages: messages)
         builder = try BodyBuilder(NDJSONEncoder(), .none)
         let address = try settings.syslogServer()
         let files = try FollowedFiles(name, settings.tls, secret: nil, log: log, at: time.bootTime)

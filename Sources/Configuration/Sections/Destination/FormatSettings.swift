@@ -115,7 +115,22 @@ extension LokiSettings: SettingsSection {
 
 extension OTLPSettings: SettingsSection {
     static let entries: [Entry<OTLPSettings>] = [
-        .setting("encoding", \.encoding, .choice, "json for receivers that do not read protobuf.")
+        .setting("encoding", \.encoding, .choice, "json for receivers that do not read protobuf."),
+        .setting(
+            "trace_id", \.traceID, optional: ValueType<[String]>.members,
+            "Members or paths of a trace's id, as 32 hexadecimal digits or a traceparent: the first usable is"
+                + " taken, before those of common loggers.",
+            example: "[\"ctx.trace\"]"),
+        .setting(
+            "span_id", \.spanID, optional: ValueType<[String]>.members,
+            "Members or paths of a span's id, as 16 hexadecimal digits: the first usable is taken, before"
+                + " those of common loggers.",
+            example: "[\"ctx.span\"]"),
+        .setting(
+            "trace_flags", \.traceFlags, optional: ValueType<[String]>.members,
+            "Members or paths of a trace's flags, as a number, hexadecimal digits or true: the first usable"
+                + " is taken, before those of common loggers.",
+            example: "[\"ctx.flags\"]"),
     ]
 }
 

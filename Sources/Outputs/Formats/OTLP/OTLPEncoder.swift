@@ -9,14 +9,25 @@ package struct OTLPEncoder: BatchEncoder {
     private let version: String
     /// This machine's name as events give it; empty if they do not.
     private let host: String
+    /// Members of traces besides the usual ones; nil without them.
+    private let keys: OTLPKeys?
+    /// Where events have their message.
+    private let messages: MessagePaths
 
     /// - Parameters:
     ///   - version: the agent's version, sent as the scope's.
     ///   - host: this machine's name as events give it; nil if they do not.
-    package init(_ encoding: OTLPEncoding = .protobuf, version: String = "", host: String? = nil) {
+    ///   - keys: members of traces besides the usual ones; nil without them.
+    ///   - messages: where events have their message, besides the usual members.
+    package init(
+        _ encoding: OTLPEncoding = .protobuf, version: String = "", host: String? = nil,
+        keys: OTLPKeys? = nil, messages: MessagePaths = MessagePaths()
+    ) {
         self.encoding = encoding
         self.version = version
         self.host = host ?? ""
+        self.keys = keys
+        self.messages = messages
     }
 
     package var traits: FormatTraits {
@@ -39,7 +50,8 @@ package struct OTLPEncoder: BatchEncoder {
     private func request<Sink: OTLPSink & ~Copyable>(
         _ sink: consuming Sink, _ lines: [UInt8], _ header: BatchHeader
     ) throws(OutputError) -> Sink {
-        var request = OTLPRequest(sink, of: header, version: version, host: host)
+        var request = OTLPRequest(
+            sink, of: header, version: version, host: host, keys: keys, messages: messages)
         try EventScan.forEach(lines) { event, index in request.add(event, at: index) }
         return request.finished()
     }

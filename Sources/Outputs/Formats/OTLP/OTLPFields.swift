@@ -7,15 +7,29 @@ struct OTLPFields: ~Copyable {
     /// The properties of the event.
     private(set) var properties = MemberList()
     /// Names of members and of properties that are taken.
-    private(set) var takenMembers: EventNames = []
-    private(set) var takenProperties: EventNames = []
+    private var takenMembers: EventNames = []
+    private var takenProperties: EventNames = []
+    /// The same for names that only the settings know; empty for most events.
+    private var otherTakenMembers: [[UInt8]] = []
+    private var otherTakenProperties: [[UInt8]] = []
     /// Severities of the event's members.
     private var severities = SeverityReader()
+    /// Members of traces besides the usual ones; nil without them.
+    private let keys: OTLPKeys?
+
+    /// - Parameter keys: members of traces besides the usual ones; nil without them.
+    init(_ keys: OTLPKeys? = nil) { self.keys = keys }
 
     /// Begins another event.
     mutating func begin(_ event: borrowing EventScan) {
         takenMembers = []
         takenProperties = []
+        if !otherTakenMembers.isEmpty {
+            otherTakenMembers.removeAll()
+        }
+        if !otherTakenProperties.isEmpty {
+            otherTakenProperties.removeAll()
+        }
         guard let value = event[.properties], value.isObject, properties.read(value.start, value.count) else {
             properties.removeAll()
             return
@@ -23,22 +37,51 @@ struct OTLPFields: ~Copyable {
     }
 
     /// The trace of the event, from ids of its own or from a W3C `traceparent`; empty if no id is valid.
+    /// Members that the settings name come first.
     mutating func trace(_ event: borrowing EventScan) -> OTLPTrace {
         let names = OTLPNames.shared
-        guard has(names.ofTraces, event) else { return OTLPTrace() }
-        for name in names.trace {
-            guard let id = take(name, of: event, { OTLPTrace.identifier($0, bytes: 16) }) else { continue }
-            var trace = OTLPTrace(traceID: id)
-            if name.name == .datadogTrace {
-                // Datadog writes ids of spans as decimal numbers.
-                trace.spanID = take(names.datadogSpan, of: event) { OTLPTrace.decimalIdentifier($0) } ?? []
-            } else {
-                trace.spanID = first(names.span, of: event) { OTLPTrace.identifier($0, bytes: 8) } ?? []
+        var found: OTLPTrace?
+        var isDatadog = false
+        if let keys {
+            found = first(keys.traceID, of: event) { value in
+                OTLPTrace.identifier(value, bytes: 16).map { OTLPTrace(traceID: $0) }
+                    ?? value.text.flatMap { OTLPTrace(parent: $0) }
             }
-            trace.flags = first(names.flags, of: event) { OTLPTrace.flags($0) }
-            return trace
         }
-        return take(names.parent, of: event) { $0.text.flatMap { OTLPTrace(parent: $0) } } ?? OTLPTrace()
+        if found == nil {
+            guard has(names.ofTraces, event) else { return OTLPTrace() }
+            for name in names.trace {
+                guard let id = take(name, of: event, { OTLPTrace.identifier($0, bytes: 16) }) else {
+                    continue
+                }
+                found = OTLPTrace(traceID: id)
+                isDatadog = name.name == .datadogTrace
+                break
+            }
+            if found == nil {
+                found = take(names.parent, of: event) { $0.text.flatMap { OTLPTrace(parent: $0) } }
+            }
+        }
+        guard var trace = found else { return OTLPTrace() }
+        if let keys {
+            if let id = first(keys.spanID, of: event, { OTLPTrace.identifier($0, bytes: 8) }) {
+                trace.spanID = id
+            }
+            if let flags = first(keys.flags, of: event, { OTLPTrace.flags($0) }) {
+                trace.flags = flags
+            }
+        }
+        if trace.spanID.isEmpty {
+            // Datadog writes ids of spans as decimal numbers.
+            trace.spanID =
+                isDatadog
+                ? take(names.datadogSpan, of: event) { OTLPTrace.decimalIdentifier($0) } ?? []
+                : first(names.span, of: event) { OTLPTrace.identifier($0, bytes: 8) } ?? []
+        }
+        if trace.flags == nil {
+            trace.flags = first(names.flags, of: event) { OTLPTrace.flags($0) }
+        }
+        return trace
     }
 
     /// The severity number, 1 (trace) to 24 (fatal), and the event's own word for it, empty without one;
@@ -67,40 +110,69 @@ struct OTLPFields: ~Copyable {
 
     /// The text for a person: an event's message or name; a record's message. Nil for a record without one,
     /// whose body is the whole record.
-    mutating func body(_ event: borrowing EventScan, isRecord: Bool) -> TextBytes? {
-        message(event, isRecord: isRecord) ?? (isRecord ? nil : event.name)
+    ///
+    /// - Parameter paths: where the settings say that the message is.
+    mutating func body(
+        _ event: borrowing EventScan, isRecord: Bool, at paths: [MemberPath]
+    ) -> TextBytes? {
+        message(event, isRecord: isRecord, at: paths) ?? (isRecord ? nil : event.name)
     }
 
-    /// The message, a text that is not empty: of an event the member `message`, of a record the first by the
-    /// names that loggers use; nil without one.
-    private mutating func message(_ event: borrowing EventScan, isRecord: Bool) -> TextBytes? {
+    /// The message, a text that is not empty: the first at the paths of the settings; else of an event the
+    /// member `message`, of a record the first by the names that loggers use; nil without one.
+    private mutating func message(
+        _ event: borrowing EventScan, isRecord: Bool, at paths: [MemberPath]
+    ) -> TextBytes? {
+        if !paths.isEmpty, let found = first(paths, of: event, OTLPFields.filledText) { return found }
         let names = OTLPNames.shared
         guard has(names.ofMessages, event) else { return nil }
-        return first(isRecord ? names.message[...] : names.message.prefix(1), of: event) { value in
-            value.text.flatMap { $0.isEmpty ? nil : $0 }
-        }
+        return first(
+            isRecord ? names.message[...] : names.message.prefix(1), of: event, OTLPFields.filledText)
+    }
+
+    /// A text that is not empty; nil for anything else.
+    private static func filledText(_ value: JSONBytes) -> TextBytes? {
+        value.text.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// The message of one event, in UTF-8; nil without one.
-    static func message(in line: ArraySlice<UInt8>) -> [UInt8]? {
+    ///
+    /// - Parameter paths: where the settings say that the message is.
+    static func message(in line: ArraySlice<UInt8>, at paths: [MemberPath]) -> [UInt8]? {
         line.withUnsafeBufferPointer { bytes in
             var event = EventScan()
             guard event.read(bytes) else { return nil }
             var fields = OTLPFields()
             fields.begin(event)
-            return fields.message(event, isRecord: event.isRecord)?.decoded
+            return fields.message(event, isRecord: event.isRecord, at: paths)?.decoded
         }
     }
 
     /// The text for a person of one event, in UTF-8; the whole event if it is a record without one.
-    static func message(of line: ArraySlice<UInt8>) -> [UInt8] {
+    ///
+    /// - Parameter paths: where the settings say that the message is.
+    static func message(of line: ArraySlice<UInt8>, at paths: [MemberPath]) -> [UInt8] {
         line.withUnsafeBufferPointer { bytes in
             var event = EventScan()
             guard event.read(bytes) else { return Array(line) }
             var fields = OTLPFields()
             fields.begin(event)
-            return fields.body(event, isRecord: event.isRecord)?.decoded ?? Array(line)
+            return fields.body(event, isRecord: event.isRecord, at: paths)?.decoded ?? Array(line)
         }
+    }
+
+    /// Whether a member has become a field.
+    @inline(__always)
+    func hasTaken(member: MemberList.Member) -> Bool {
+        if let known = member.known { return takenMembers.contains(known) }
+        return !otherTakenMembers.isEmpty && otherTakenMembers.contains { member.name.equals($0) }
+    }
+
+    /// Whether a property has become a field.
+    @inline(__always)
+    func hasTaken(property: MemberList.Member) -> Bool {
+        if let known = property.known { return takenProperties.contains(known) }
+        return !otherTakenProperties.isEmpty && otherTakenProperties.contains { property.name.equals($0) }
     }
 
     /// Whether the event has any of these names, as members or as properties.
@@ -133,6 +205,45 @@ struct OTLPFields: ~Copyable {
         }
         guard let outer = path.outer, let object = event[outer] ?? properties[outer] else { return nil }
         return path.inner.reduce(Optional(object)) { $0?.member($1) }.flatMap(read)
+    }
+
+    /// The first value at these paths of the settings that `read` accepts; see `take`.
+    private mutating func first<Value>(
+        _ paths: [MemberPath], of event: borrowing EventScan, _ read: (JSONBytes) -> Value?
+    ) -> Value? {
+        for path in paths {
+            if let value = take(path, of: event, read) { return value }
+        }
+        return nil
+    }
+
+    /// The value at a path of the settings, in the members or else in the properties, if `read` accepts it.
+    /// A member of the whole name is then no longer an attribute; an object on the way stays one.
+    private mutating func take<Value>(
+        _ path: MemberPath, of event: borrowing EventScan, _ read: (JSONBytes) -> Value?
+    ) -> Value? {
+        if let value = event.members.value(of: path.name).flatMap(read) {
+            if let known = path.known {
+                takenMembers.insert(known)
+            } else {
+                otherTakenMembers.append(path.name)
+            }
+            return value
+        }
+        if let value = properties.value(of: path.name).flatMap(read) {
+            if let known = path.known {
+                takenProperties.insert(known)
+            } else {
+                otherTakenProperties.append(path.name)
+            }
+            return value
+        }
+        guard let outer = path.parts.first else { return nil }
+        for object in [event.members.value(of: outer), properties.value(of: outer)] {
+            let value = path.parts.dropFirst().reduce(object) { $0?.member($1) }
+            if let found = value.flatMap(read) { return found }
+        }
+        return nil
     }
 }
 

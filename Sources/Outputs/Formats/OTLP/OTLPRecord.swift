@@ -10,7 +10,7 @@ struct OTLPRecord: ~Copyable {
     /// Attributes that are the agent's.
     private static let reserved: EventNames = [.recordUID, .dottedSessionID, .countryCode, .eventType]
 
-    private var fields = OTLPFields()
+    private var fields: OTLPFields
     /// The record's id by which readers recognise a repeat.
     private var uid = BodyBuffer(capacity: 320)
     /// Places of the members that become attributes.
@@ -20,18 +20,23 @@ struct OTLPRecord: ~Copyable {
     /// The last hashes that were found to differ: most records of a log have the names of the one before.
     private var differing: [UInt32] = []
 
+    /// - Parameter keys: members of traces besides the usual ones; nil without them.
+    init(_ keys: OTLPKeys?) { fields = OTLPFields(keys) }
+
     /// Writes a record into the field `logRecords`.
     ///
-    /// - Parameter service: the app that the event belongs to.
+    /// - Parameters:
+    ///   - service: the app that the event belongs to.
+    ///   - messages: where the app's events have their message, besides the usual members.
     mutating func write<Sink: OTLPSink & ~Copyable>(
-        _ event: borrowing EventScan, of service: [UInt8]?, in batch: BatchHeader, at index: Int,
-        to sink: inout Sink
+        _ event: borrowing EventScan, of service: [UInt8]?, messages: [MemberPath], in batch: BatchHeader,
+        at index: Int, to sink: inout Sink
     ) {
         fields.begin(event)
         let isRecord = event.isRecord
         let trace = fields.trace(event)
         let severity = fields.severity(event)
-        let body = fields.body(event, isRecord: isRecord)
+        let body = fields.body(event, isRecord: isRecord, at: messages)
         uid.cut(to: 0)
         event.writeStableID(in: batch.id, at: index, to: &uid)
 
@@ -91,7 +96,7 @@ struct OTLPRecord: ~Copyable {
             }
             for index in 0..<fields.properties.count {
                 let property = fields.properties[index]
-                if let known = property.known, fields.takenProperties.contains(known) { continue }
+                if fields.hasTaken(property: property) { continue }
                 OTLPValues.attribute(6, property.name, property.value, to: &sink)
             }
             for index in own {
@@ -117,8 +122,9 @@ struct OTLPRecord: ~Copyable {
         var isCertain = !event.members.hasEscapedNames && !fields.properties.hasEscapedNames
         for index in 0..<event.members.count {
             let member = event.members[index]
+            if fields.hasTaken(member: member) { continue }
             if let known = member.known {
-                if fields.takenMembers.contains(known) || known == id || event.isPlaced(member) { continue }
+                if known == id || event.isPlaced(member) { continue }
                 if OTLPRecord.reserved.contains(known) || known == .app && hasApp {
                     isCertain = false
                 }
@@ -128,8 +134,8 @@ struct OTLPRecord: ~Copyable {
         }
         for index in 0..<fields.properties.count {
             let property = fields.properties[index]
+            if fields.hasTaken(property: property) { continue }
             if let known = property.known {
-                if fields.takenProperties.contains(known) { continue }
                 if OTLPRecord.reserved.contains(known) || known == .app && hasApp {
                     isCertain = false
                 }
@@ -177,7 +183,7 @@ struct OTLPRecord: ~Copyable {
         let reserved = keys
         for index in 0..<fields.properties.count {
             let property = fields.properties[index]
-            if let known = property.known, fields.takenProperties.contains(known) { continue }
+            if fields.hasTaken(property: property) { continue }
             let name = property.name.decoded
             let key = reserved.contains(name) ? Array("property.".utf8) + name : name
             keys.insert(key)

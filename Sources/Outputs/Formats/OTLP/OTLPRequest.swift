@@ -9,7 +9,9 @@ struct OTLPRequest<Sink: OTLPSink & ~Copyable>: ~Copyable {
     private let host: String
     /// Where the request is written.
     private var sink: Sink
-    private var record = OTLPRecord()
+    private var record: OTLPRecord
+    /// Where events have their message, besides the usual members.
+    private let messages: MessagePaths
     /// What the events of the present group have in common; nil before the first.
     private var group: Group?
 
@@ -19,14 +21,21 @@ struct OTLPRequest<Sink: OTLPSink & ~Copyable>: ~Copyable {
         let known: String
         /// The app in UTF-8; nil without one.
         let service: [UInt8]?
+        /// Where the app's events have their message, besides the usual members.
+        let messages: [MemberPath]
         /// The device, or else the host's name.
         let device: JSONBytes?
         /// The messages that are not finished.
         let marks: (resourceLogs: OTLPMark, scopeLogs: OTLPMark)
     }
 
-    init(_ sink: consuming Sink, of batch: BatchHeader, version: String, host: String) {
+    init(
+        _ sink: consuming Sink, of batch: BatchHeader, version: String, host: String, keys: OTLPKeys?,
+        messages: MessagePaths
+    ) {
         self.sink = sink
+        self.messages = messages
+        record = OTLPRecord(keys)
         self.batch = batch
         self.version = version
         self.host = host
@@ -42,7 +51,8 @@ struct OTLPRequest<Sink: OTLPSink & ~Copyable>: ~Copyable {
             let service = known.isEmpty ? event[.app]?.text?.decoded : Array(known.utf8)
             begin(event, known, service)
         }
-        record.write(event, of: group?.service, in: batch, at: index, to: &sink)
+        record.write(
+            event, of: group?.service, messages: group?.messages ?? [], in: batch, at: index, to: &sink)
     }
 
     /// The sink with the whole request.
@@ -85,7 +95,9 @@ struct OTLPRequest<Sink: OTLPSink & ~Copyable>: ~Copyable {
         sink.close(scope)
         sink.openList("logRecords")
         group = Group(
-            known: known, service: service, device: event[.device] ?? event[.hostName],
+            known: known, service: service,
+            messages: messages.of(service.map { String(decoding: $0, as: UTF8.self) }),
+            device: event[.device] ?? event[.hostName],
             marks: (resourceLogs, scopeLogs))
     }
 

@@ -80,17 +80,9 @@ struct EventScan: ~Copyable {
 
     /// The value of a member of any name; or else of the path that its parts make.
     func value(_ name: [UInt8], _ parts: [[UInt8]]) -> JSONBytes? {
-        if let whole = member(name) { return whole }
-        guard let first = parts.first, let outer = member(first) else { return nil }
+        if let whole = members.value(of: name) { return whole }
+        guard let first = parts.first, let outer = members.value(of: first) else { return nil }
         return parts.dropFirst().reduce(Optional(outer)) { $0?.member($1) }
-    }
-
-    /// The member of any name; nil without one.
-    func member(_ name: [UInt8]) -> JSONBytes? {
-        for index in (0..<members.count).reversed() where members[index].name.equals(name) {
-            return members[index].value
-        }
-        return nil
     }
 
     var name: TextBytes { members[.name]?.text ?? TextBytes("") }

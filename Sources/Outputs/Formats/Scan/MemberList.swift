@@ -51,6 +51,14 @@ struct MemberList: ~Copyable {
         present.contains(name) ? members[last[Int(name.rawValue)]].value : nil
     }
 
+    /// The value of the last member of any name; nil without one.
+    func value(of name: [UInt8]) -> JSONBytes? {
+        for index in (0..<count).reversed() where members[index].name.equals(name) {
+            return members[index].value
+        }
+        return nil
+    }
+
     /// Forgets all members.
     mutating func removeAll() {
         count = 0

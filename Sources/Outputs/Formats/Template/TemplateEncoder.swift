@@ -10,11 +10,18 @@ package struct TemplateEncoder: BatchEncoder {
     private let settings: BodySettings
     /// This machine's name, for events that name none.
     private let host: String
+    /// Where events have their message.
+    private let messages: MessagePaths
 
-    /// - Parameter host: this machine's name, for events that name none; nil if events do not give it.
-    package init(_ settings: BodySettings, host: String? = nil) {
+    /// - Parameters:
+    ///   - host: this machine's name, for events that name none; nil if events do not give it.
+    ///   - messages: where events have their message, besides the usual members.
+    package init(
+        _ settings: BodySettings, host: String? = nil, messages: MessagePaths = MessagePaths()
+    ) {
         self.settings = settings
         self.host = host ?? ""
+        self.messages = messages
     }
 
     package var traits: FormatTraits { FormatTraits(answerBytes: (65_536, 256), namesOwners: true) }
@@ -47,6 +54,7 @@ package struct TemplateEncoder: BatchEncoder {
         to text: inout JSONText, _ times: inout TimestampWriter
     ) {
         let time = event.time ?? header.acceptedAt
+        var known: String { header.apps.indices.contains(index) ? header.apps[index] : "" }
         switch field {
         case .event: text.raw(event.line)
         case .base64: text.raw(Base64.encode(Array(event.line)).utf8)
@@ -58,15 +66,15 @@ package struct TemplateEncoder: BatchEncoder {
             }
         case .text(let path):
             // A record's message has many names.
-            if path == "message", let message = OTLPFields.message(in: event.line) {
+            if path == "message",
+                let message = OTLPFields.message(in: event.line, at: messages.of(event.owner(known)))
+            {
                 text.inside(String(decoding: message, as: UTF8.self))
                 break
             }
             guard let value = value(at: path, of: event), value.kind != .null else { break }
             text.inside(value.string ?? value.text)
-        case .app:
-            let known = header.apps.indices.contains(index) ? header.apps[index] : ""
-            text.inside(event.owner(known) ?? "")
+        case .app: text.inside(event.owner(known) ?? "")
         case .name: text.inside(event.name)
         case .level: text.raw((event.severity?.value.level.rawValue ?? "").utf8)
         case .host: text.inside((event["host_name"] ?? event.device?["host_name"])?.string ?? host)
