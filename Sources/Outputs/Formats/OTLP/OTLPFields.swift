@@ -48,6 +48,7 @@ struct OTLPFields: ~Copyable {
                     ?? value.text.flatMap { OTLPTrace(parent: $0) }
             }
         }
+        let isNamed = found != nil
         if found == nil {
             guard has(names.ofTraces, event) else { return OTLPTrace() }
             for name in names.trace {
@@ -77,6 +78,10 @@ struct OTLPFields: ~Copyable {
                 isDatadog
                 ? take(names.datadogSpan, of: event) { OTLPTrace.decimalIdentifier($0) } ?? []
                 : first(names.span, of: event) { OTLPTrace.identifier($0, bytes: 8) } ?? []
+            // A trace id under a name of the settings may be Datadog's as well.
+            if trace.spanID.isEmpty, isNamed {
+                trace.spanID = take(names.datadogSpan, of: event) { OTLPTrace.decimalIdentifier($0) } ?? []
+            }
         }
         if trace.flags == nil {
             trace.flags = first(names.flags, of: event) { OTLPTrace.flags($0) }
