@@ -25,14 +25,22 @@ struct MessageSettingsTests {
     func read() throws {
         let text = MessageSettingsTests.text(
             "message = [\"caption\", \"record.message\"]",
-            more: "otlp = { trace_id = [\"ctx.trace\"], span_id = [\"ctx.span\"], trace_flags = [\"f\"] }")
+            more: "otlp.trace = { id = [\"ctx.trace\"], span_id = [\"ctx.span\"] }")
         let settings = try Settings.read([ConfigurationText(file: "a.toml", text: text)]).settings
         #expect(settings.apps["shop"]?.message == ["caption", "record.message"])
         guard case .otlp(let otlp) = settings.destinations.first?.http.format else {
             Issue.record("not otlp")
             return
         }
-        #expect(otlp.traceID == ["ctx.trace"] && otlp.spanID == ["ctx.span"] && otlp.traceFlags == ["f"])
+        let trace = try #require(otlp.trace)
+        #expect(trace.id == ["ctx.trace"] && trace.spanID == ["ctx.span"] && trace.flags == [])
+        let printed = settings.effective.first { $0.path == "destination.main.otlp.trace" }?.value
+        #expect(
+            printed
+                == .table([
+                    .init(name: "id", value: .array([.string("ctx.trace")])),
+                    .init(name: "span_id", value: .array([.string("ctx.span")])),
+                ]))
         let shown = settings.effective.first { $0.path == "apps.shop.message" }
         #expect(shown?.value == .array([.string("caption"), .string("record.message")]))
         #expect(shown?.needsRestart == false)
@@ -52,8 +60,8 @@ struct MessageSettingsTests {
         #expect(message.count == 1 && message.first?.severity == .error, "\(message.map(\.text))")
         #expect(message.first?.message.hasPrefix("apps.shop.message ") == true)
         #expect(message.first?.message.contains(reason) == true, "\(message.map(\.text))")
-        for key in ["trace_id", "span_id", "trace_flags"] {
-            let text = MessageSettingsTests.text("", more: "otlp.\(key) = \(value)")
+        for key in ["id", "span_id", "flags"] {
+            let text = MessageSettingsTests.text("", more: "otlp.trace = { \(key) = \(value) }")
             let problems = MistakesTests.problems(text)
             #expect(problems.count == 1 && problems.first?.severity == .error, "\(problems.map(\.text))")
             #expect(problems.first?.message.contains(reason) == true, "\(problems.map(\.text))")

@@ -203,6 +203,17 @@ struct OldKeysTests {
             event = "{{event}}"
             begin = "["
             end = "]"
+            [destination.accept]
+            status = [202]
+            body = "taken"
+            [[destination]]
+            name = "own"
+            url = "https://a/own"
+            [destination.oauth2]
+            token_url = "https://a/token"
+            client_id = "spoolship"
+            subject = "agent"
+            private_key = "file:/d"
             """
         let new = """
             [dispatch]
@@ -266,9 +277,17 @@ struct OldKeysTests {
             format = "template"
             token = "b"
             token_in.scheme = "ApiKey"
+            accept = { status = [202], body = "taken" }
             [destination.body]
             event = "{{event}}"
             request = "[{{events}}]"
+            [[destination]]
+            name = "own"
+            url = "https://a/own"
+            [destination.oauth2]
+            token_url = "https://a/token"
+            client_id = { id = "spoolship", subject = "agent" }
+            private_key = "file:/d"
             """
         let before = try Settings.read([ConfigurationText(file: "old.toml", text: old)])
         let after = try Settings.read([ConfigurationText(file: "new.toml", text: new)])
@@ -306,6 +325,8 @@ struct OldKeysTests {
                 "destination.rows.token_scheme is now written: token_in = { scheme = \"ApiKey\" }",
                 "destination.rows.body.begin is now written: request = \"[{{events}}]\"",
                 "destination.rows.body.end is now written: request = \"[{{events}}]\"",
+                "destination.own.oauth2.subject is now written:"
+                    + " client_id = { id = \"spoolship\", subject = \"agent\" }",
             ])
         for destination in ["search", "hec"] {
             let path = "destination.\(destination)"

@@ -17,8 +17,8 @@ public struct BodySettings: Sendable, Equatable {
     package init() {}
 }
 
-/// `[destination.accept]`: what an answer must fulfil in addition to a success status, for receivers
-/// that answer 200 to errors.
+/// `accept`: what an answer must be to acknowledge a batch. Without it every status from 200 to 299 does, and
+/// the events of a receiver that reports errors with 200 would be lost.
 public struct AcceptSettings: Sendable, Equatable {
     /// Statuses that acknowledge; empty for all of 200 to 299.
     package var statuses: [Int] = []

@@ -82,11 +82,17 @@ public struct LokiSettings: Sendable, Equatable {
 /// `[destination.otlp]`.
 public struct OTLPSettings: Sendable, Equatable {
     package var encoding = OTLPEncoding.protobuf
-    /// Members or paths of trace ids, span ids and flags, in order of precedence, which are looked for before
-    /// the usual ones; nil without them.
-    package var traceID: [String]?
-    package var spanID: [String]?
-    package var traceFlags: [String]?
+    /// Members that are looked for before those of common loggers; nil without them.
+    package var trace: TraceMembers?
+
+    package init() {}
+}
+
+/// Members or paths of what a record says of its trace, each list in order of precedence.
+public struct TraceMembers: Sendable, Equatable {
+    package var id: [String] = []
+    package var spanID: [String] = []
+    package var flags: [String] = []
 
     package init() {}
 }

@@ -28,7 +28,7 @@ enum CheckCommand {
             --connect --send also sends each destination an event called spoolship_test of the app \
             spoolship, as the agent would send it, and shows the answer: its status, the beginning of its \
             body, and the time. The event is stored there. Exits with 75 if one is not acknowledged (see \
-            [destination.accept]).
+            accept).
 
             --sample shows how each line of a file would be read: event or record, its name, its time and \
             severity and where they were found, what is added, what would be quarantined and why; and what \

@@ -145,9 +145,10 @@ struct MessagePathTests {
             .replacingAll(#""T""#, with: #""\#(MessagePathTests.trace)""#)
             .replacingAll(#""S""#, with: #""\#(MessagePathTests.span)""#)
         let record = try record(#"{"msg":"a","host_name":"h",\#(text)}"#) {
-            $0.traceID = ["nowhere", "ctx.trace"]
-            $0.spanID = ["ctx.span"]
-            $0.traceFlags = ["ctx.flags"]
+            $0.trace = TraceMembers()
+            $0.trace?.id = ["nowhere", "ctx.trace"]
+            $0.trace?.spanID = ["ctx.span"]
+            $0.trace?.flags = ["ctx.flags"]
         }
         #expect(record["traceId"]?.string == MessagePathTests.trace, "\(members)")
         #expect(record["spanId"]?.string == MessagePathTests.span, "\(members)")

@@ -66,17 +66,3 @@ extension String {
         return nil
     }
 }
-
-/// `[destination.accept]`: what an answer must be to acknowledge a batch. Without it every status from 200 to
-/// 299 does, and the events of a receiver that reports errors with 200 would be lost.
-extension AcceptSettings: SettingsSection {
-    static let entries: [Entry<AcceptSettings>] = [
-        .setting(
-            "status", \.statuses, statusesType,
-            "The statuses that acknowledge, if not each of 200 to 299.", example: "[202]"),
-        .setting(
-            "body", \.body, optional: .text(),
-            "A text that the answer must hold (blanks do not count), for receivers that answer 200 to "
-                + "errors. Without it the batch is sent again.", example: "'\"FailedRecordCount\":0'"),
-    ]
-}

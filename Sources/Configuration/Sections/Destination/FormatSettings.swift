@@ -117,21 +117,35 @@ extension OTLPSettings: SettingsSection {
     static let entries: [Entry<OTLPSettings>] = [
         .setting("encoding", \.encoding, .choice, "json for receivers that do not read protobuf."),
         .setting(
-            "trace_id", \.traceID, optional: ValueType<[String]>.members,
-            "Members or paths of a trace's id, as 32 hexadecimal digits or a traceparent: the first usable is"
-                + " taken, before those of common loggers.",
-            example: "[\"ctx.trace\"]"),
-        .setting(
-            "span_id", \.spanID, optional: ValueType<[String]>.members,
-            "Members or paths of a span's id, as 16 hexadecimal digits: the first usable is taken, before"
-                + " those of common loggers.",
-            example: "[\"ctx.span\"]"),
-        .setting(
-            "trace_flags", \.traceFlags, optional: ValueType<[String]>.members,
-            "Members or paths of a trace's flags, as a number, hexadecimal digits or true: the first usable"
-                + " is taken, before those of common loggers.",
-            example: "[\"ctx.flags\"]"),
+            "trace", \.trace, optional: TraceMembers.settingType,
+            "Members or paths of a trace's id (32 hexadecimal digits or a traceparent), its span's (16) and"
+                + " its flags (a number, hexadecimal digits or true): the first usable of each is taken,"
+                + " before those of common loggers.",
+            example: "{ id = [\"ctx.trace\"], span_id = [\"ctx.span\"], flags = [\"ctx.flags\"] }"),
     ]
+}
+
+extension TraceMembers {
+    /// A table of lists of paths, by what they lead to.
+    fileprivate static var settingType: ValueType<TraceMembers> {
+        let parts: [(name: String, place: any WritableKeyPath<TraceMembers, [String]> & Sendable)] = [
+            ("id", \.id), ("span_id", \.spanID), ("flags", \.flags),
+        ]
+        let lists = ValueType<[String: [String]]>.map(of: .members, names: "id, span_id and flags") { name in
+            parts.contains { $0.name == name }
+        }
+        return ValueType("table of lists of paths", range: "id, span_id, flags") { node throws(Problem) in
+            let written = try lists.parse(node)
+            guard !written.isEmpty else { throw Problem(.missing, "has neither id, span_id nor flags") }
+            var members = TraceMembers()
+            for part in parts { members[keyPath: part.place] = written[part.name] ?? [] }
+            return members
+        } print: { members in
+            lists.print(
+                Dictionary(uniqueKeysWithValues: parts.map { ($0.name, members[keyPath: $0.place]) })
+                    .filter { !$0.value.isEmpty })
+        }
+    }
 }
 
 extension SplunkSettings: SettingsSection {

@@ -44,11 +44,17 @@ extension HTTPSettings: SettingsSection {
             "The body's Content-Type, if the receiver wants another than the format's (Fluent Bit:"
                 + " application/json).",
             example: "\"application/json\""),
+        .pair(
+            "accept", .init("status", \.accept.statuses, AcceptSettings.statusesType),
+            .init("body", \.accept.body, optional: .text()),
+            "The statuses that acknowledge, if not each of 200 to 299, and a text that the answer must hold"
+                + " (blanks do not count), for receivers that answer 200 to errors: any other success sends"
+                + " the batch again.",
+            example: "{ status = [202], body = '\"FailedRecordCount\":0' }"),
     ]
 
     static let sectionEntries: [Entry<HTTPSettings>] = [
         .section("aws", \.aws, "Signs requests for an AWS service."),
-        .section("accept", \.accept, "What an answer must be to acknowledge."),
         .section("body", of: .template, "Format template: the text of requests."),
     ]
 

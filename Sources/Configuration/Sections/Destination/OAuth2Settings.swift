@@ -19,10 +19,12 @@ extension OAuth2Settings: SettingsSection {
                 "grant", \.grant, .choice,
                 "client_credentials or jwt_bearer."
             ).retired("with private_key it is jwt_bearer, with client_secret client_credentials"),
-            .setting(
-                "client_id", \.clientID, .text().standingForNothing(""),
-                "The client's id, or who signs the assertion (iss); by default the account of the account's"
-                    + " file.",
+            .pair(
+                "client_id", .init("id", \.clientID, .text().standingForNothing("")),
+                .init("subject", \.subject, optional: .text()),
+                "The client's id, or who signs the assertion (iss), by default the account of the account's"
+                    + " file; and for whom the token is asked for (sub), by default nobody, as Google"
+                    + " expects.",
                 example: "\"spoolship\""),
             .setting("issuer", \.clientID, .text(), "Now client_id.").renamed(to: "client_id"),
         ]
@@ -39,11 +41,8 @@ extension OAuth2Settings: SettingsSection {
                 example: "\"file:/etc/spoolship/account.json\""),
             .setting("key_id", \.keyID, optional: .text(), "Now private_key.id.")
                 .renamed(to: "private_key.id"),
-            .setting(
-                "subject", \.subject, optional: .text(),
-                "For whom the token is asked for (sub); by default the assertion has none, as Google"
-                    + " expects.",
-                example: "\"agent\""),
+            .setting("subject", \.subject, optional: .text(), "Now client_id.subject.")
+                .renamed(to: "client_id.subject"),
             .setting(
                 "scope", \.scope, optional: .text(), "The scope of the token; by default the server chooses.",
                 example: "\"events.write\""),

@@ -8,10 +8,9 @@ package struct OTLPKeys: Sendable {
 
     /// - Returns: nil if the settings name none, so that records are not searched for them.
     package init?(_ settings: OTLPSettings) {
-        func paths(_ members: [String]?) -> [MemberPath] { (members ?? []).map { MemberPath($0) } }
-        traceID = paths(settings.traceID)
-        spanID = paths(settings.spanID)
-        flags = paths(settings.traceFlags)
-        guard !(traceID.isEmpty && spanID.isEmpty && flags.isEmpty) else { return nil }
+        guard let trace = settings.trace else { return nil }
+        traceID = trace.id.map { MemberPath($0) }
+        spanID = trace.spanID.map { MemberPath($0) }
+        flags = trace.flags.map { MemberPath($0) }
     }
 }
