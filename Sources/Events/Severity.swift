@@ -8,7 +8,16 @@ public struct Severity: Sendable, Hashable, Comparable {
     /// From 1 (trace) to 24 (fatal).
     public let number: Int
     /// The range of four numbers that it belongs to.
-    package var level: SeverityLevel { SeverityLevel.allCases[(number - 1) / 4] }
+    package var level: SeverityLevel {
+        switch number {
+        case ...4: .trace
+        case ...8: .debug
+        case ...12: .info
+        case ...16: .warn
+        case ...20: .error
+        default: .fatal
+        }
+    }
 
     /// - Parameter number: clamped to 1…24.
     public init(number: Int) { self.number = min(max(number, 1), 24) }
@@ -146,4 +155,18 @@ public struct Severity: Sendable, Hashable, Comparable {
 
     /// Compares by number.
     public static func < (left: Severity, right: Severity) -> Bool { left.number < right.number }
+}
+
+extension SeverityLevel {
+    /// The level as JSON text. Each record of a text log gets it, so no line assembles it.
+    var quoted: StaticString {
+        switch self {
+        case .trace: "\"trace\""
+        case .debug: "\"debug\""
+        case .info: "\"info\""
+        case .warn: "\"warn\""
+        case .error: "\"error\""
+        case .fatal: "\"fatal\""
+        }
+    }
 }

@@ -189,7 +189,7 @@ struct CountryFinder: EventFeature {
         case nil: return
         case .unknown: counts[.unknownAddress] += 1
         case .known(let country):
-            draft.addFront("country") { $0 += [.quote, country.first, country.second, .quote] }
+            draft.addFront("country") { $0.append([.quote, country.first, country.second, .quote]) }
         }
     }
 

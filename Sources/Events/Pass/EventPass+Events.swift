@@ -110,7 +110,7 @@ extension EventPass {
         if lines.scanner.has(.name) {
             takeOut(lines.scanner.member(.name))
         }
-        output.draft.addFront("name") { $0 += [.quote] + name + [.quote] }
+        output.draft.addFront("name") { $0.append([.quote] + name + [.quote]) }
         return output.draft.keptName(name[...])
     }
 

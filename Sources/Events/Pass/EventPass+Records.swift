@@ -44,7 +44,7 @@ extension EventPass {
         if state.members.addsSeverity, lines.scanner.present & state.members.severityBit == 0,
             let severity = severity(state)
         {
-            output.draft.addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
+            output.draft.addFront("severity") { $0.append(severity.level.quoted) }
         }
         // The pod comes from the file's name. A record that says one itself keeps it.
         if !lines.wrapping.pod.isEmpty, !has("kubernetes") {
@@ -132,7 +132,9 @@ extension EventPass {
             output.draft.addFront(member: state.members.defaultName)
         }
         // Without `"name":` and its quotes.
-        return output.draft.keptName(state.members.defaultName[8..<state.members.defaultName.count - 1])
+        return state.members.defaultName.withUnsafeBytes {
+            output.draft.keptName(UnsafeRawBufferPointer(rebasing: $0[8..<$0.count - 1]))
+        }
     }
 
     /// The name from the listed members; nil if none of them holds a usable one.
@@ -154,8 +156,8 @@ extension EventPass {
             guard lines.isNull(lines.scanner.member(.name)) else { return }
             takeOut(lines.scanner.member(.name))
         }
-        let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
-        output.draft.addFront("name") { $0 += text }
+        let text = UnsafeRawBufferPointer(start: base + value.lowerBound, count: value.count)
+        output.draft.addFront("name") { $0.append(text) }
     }
 
     // MARK: The time
@@ -195,11 +197,9 @@ extension EventPass {
 
     /// Adds `timestamp` with a time that was found in another member or in a wrapper.
     private mutating func addTimestamp(_ time: Timestamp) {
-        let text = tools.timeWriter.text(of: time)
-        // Piece by piece: a sum of arrays would allocate two for each record.
         output.draft.addFront("timestamp") {
             $0.append(.quote)
-            $0.append(contentsOf: text)
+            tools.timeWriter.append(time, to: &$0)
             $0.append(.quote)
         }
     }

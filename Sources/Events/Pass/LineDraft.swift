@@ -24,7 +24,7 @@ struct LineDraft: ~Copyable {
     var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     /// JSON text of members that go before the other additions, without the comma before the first one. At
     /// most `frontBytes` beside the name and the pod: `maxAddition` counts on it.
-    private(set) var front: [UInt8] = []
+    private var front = LineBuffer(capacity: 64)
     /// Replacements and removals; unordered until `copyEdited` sorts them.
     private(set) var edits: [Edit] = []
     /// Bytes that `edits` insert.
@@ -32,6 +32,9 @@ struct LineDraft: ~Copyable {
     /// Storage of `name` if the name is not in the block byte for byte: it had escapes, was cut, or was
     /// missing.
     private var nameText = LineBuffer(capacity: 64)
+
+    /// Size of `front` between lines: a pod's labels and a long name fit, and one huge name does not stay.
+    private static let keptFront = 4096
 
     /// Most bytes by which the line grows, beside the tail.
     @inline(__always) var added: Int { scratch.count + front.count }
@@ -43,9 +46,7 @@ struct LineDraft: ~Copyable {
             edits.removeAll(keepingCapacity: true)
             scratch.removeAll(keepingCapacity: true)
         }
-        if !front.isEmpty {
-            front.removeAll(keepingCapacity: true)
-        }
+        front.removeAll(keepingCapacity: LineDraft.keptFront)
         losesAddressProperty = false
     }
 
@@ -91,12 +92,13 @@ struct LineDraft: ~Copyable {
     }
 
     /// Adds a member to `front`; `value` appends its JSON text.
-    mutating func addFront(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
+    @inline(__always)
+    mutating func addFront(_ name: StaticString, _ value: (inout LineBuffer) -> Void) {
         if !front.isEmpty {
             front.append(.comma)
         }
         front.append(.quote)
-        front.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        front.append(name)
         front.append(.quote)
         front.append(.colon)
         value(&front)
@@ -107,11 +109,16 @@ struct LineDraft: ~Copyable {
         if !front.isEmpty {
             front.append(.comma)
         }
-        front += member
+        front.append(member)
     }
 
     /// Copies a name to memory of the draft, where it is valid until the next line.
     mutating func keptName(_ name: ArraySlice<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        name.withUnsafeBytes { keptName($0) }
+    }
+
+    /// Copies a name to memory of the draft, where it is valid until the next line.
+    mutating func keptName(_ name: UnsafeRawBufferPointer) -> UnsafeBufferPointer<UInt8> {
         nameText.removeAll()
         nameText.append(name)
         return UnsafeBufferPointer(start: nameText.start, count: nameText.count)
@@ -194,10 +201,7 @@ struct LineDraft: ~Copyable {
             out[0] = .comma
             out += 1
         }
-        front.withUnsafeBufferPointer { text in
-            guard let from = text.baseAddress else { return }
-            memcpy(out, from, text.count)
-        }
+        memcpy(out, front.start, front.count)
         return out + front.count
     }
 }
