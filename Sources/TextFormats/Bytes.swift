@@ -78,6 +78,12 @@ struct Bytes {
         count >= text.utf8CodeUnitCount && memcmp(start, text.utf8Start, text.utf8CodeUnitCount) == 0
     }
 
+    /// Whether the slice ends with a text.
+    func hasSuffix(_ text: StaticString) -> Bool {
+        let length = text.utf8CodeUnitCount
+        return count >= length && memcmp(end - length, text.utf8Start, length) == 0
+    }
+
     /// Whether the slice is exactly a text.
     @inline(__always)
     func equals(_ text: StaticString) -> Bool { count == text.utf8CodeUnitCount && hasPrefix(text) }

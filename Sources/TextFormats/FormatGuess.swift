@@ -13,19 +13,21 @@ public struct FormatGuess: Sendable, Equatable {
     /// Guesses the format of some lines.
     ///
     /// - Parameter bytes: lines with line feeds between them; only the first 1000 are tried.
-    /// - Returns: the format that parses most records, and among equals the one that finds most members; nil
-    ///   if no format parses at least four in five of its records.
+    /// - Returns: the format that parses most records, and among equals the one that finds most times, then
+    ///   most members; nil if no format parses at least four in five of its records.
     public static func of(_ bytes: UnsafeRawBufferPointer) -> FormatGuess? {
-        var best: (guess: FormatGuess, members: Int)?
+        var best: (guess: FormatGuess, times: Int, members: Int)?
         for row in FormatTable.rows {
-            guard let (guess, members) = attempt(row, bytes), guess.matched * 5 >= guess.records * 4 else {
-                continue
-            }
+            guard let (guess, times, members) = attempt(row, bytes), guess.matched * 5 >= guess.records * 4
+            else { continue }
             // More records parsed is better: a format that joins lines finds fewer records in lines that
-            // another format reads one by one.
-            let isBetter = best.map { (guess.matched, members) > ($0.guess.matched, $0.members) }
+            // another format reads one by one. A time is worth more than any members: logfmt finds a pair in
+            // nearly every line, and would be guessed for auditd's log and for Dovecot's.
+            let isBetter = best.map {
+                (guess.matched, times, members) > ($0.guess.matched, $0.times, $0.members)
+            }
             if isBetter ?? true {
-                best = (guess, members)
+                best = (guess, times, members)
             }
         }
         return best?.guess
@@ -36,7 +38,7 @@ public struct FormatGuess: Sendable, Equatable {
     /// The members are counted by `":` in the written objects, which a quoted text cannot contain unescaped.
     private static func attempt(
         _ row: FormatTable.Row, _ bytes: UnsafeRawBufferPointer
-    ) -> (guess: FormatGuess, members: Int)? {
+    ) -> (guess: FormatGuess, times: Int, members: Int)? {
         var settings = TextFormatSettings()
         settings.parse = row.name
         guard let format = try? TextFormat(settings) else {
@@ -45,6 +47,7 @@ public struct FormatGuess: Sendable, Equatable {
         var writer = RecordWriter()
         var matched = 0
         var records = 0
+        var times = 0
         var members = 0
         var count = 0
         // Counts a record, and its members if the format parses it. Lines before the first beginning are a
@@ -57,6 +60,7 @@ public struct FormatGuess: Sendable, Equatable {
                 format.parse(record, readable: record.count, into: &writer) == nil
             else { return }
             matched += 1
+            times += writer.timestamp.isEmpty ? 0 : 1
             let bytes = writer.bytes
             members += bytes.indices.dropLast().count {
                 bytes[$0] == UInt8(ascii: "\"") && bytes[$0 + 1] == UInt8(ascii: ":")
@@ -89,6 +93,6 @@ public struct FormatGuess: Sendable, Equatable {
         // If fewer than one line in 20 begins a record, the format has joined nearly everything, which says
         // nothing.
         guard matched > 0, records * 20 >= count else { return nil }
-        return (FormatGuess(name: row.name, matched: matched, records: records), members)
+        return (FormatGuess(name: row.name, matched: matched, records: records), times, members)
     }
 }

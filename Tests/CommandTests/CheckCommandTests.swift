@@ -107,6 +107,33 @@ struct CheckCommandTests {
         #expect(KeptConsole.run("check", "--sample", path, "--config", "\(path).no").0 == .configuration)
     }
 
+    @Test(
+        "--sample names the runtime that has wrapped the lines, and says if no format fits; not if one is set",
+        arguments: [
+            (#"2026-11-29T10:00:00.1Z stdout F a=1"#, "", "add format = \"cri\" to [apps.pods]"),
+            (
+                #"{"log":"a\n","stream":"stdout","time":"2026-11-29T10:00:00.1Z"}"#, "",
+                "add format = \"docker\" to [apps.pods]"
+            ),
+            (#"2026-11-29T10:00:00.1Z stdout F a=1"#, "format = \"cri\"", nil),
+            ("just text", "", "no built-in format fits"),
+        ])
+    func sampleGuess(line: String, setting: String, hint: String?) throws {
+        let log = "\(directory.path)/pods.log"
+        try writeFile(log, "\(line)\n\(line)\n")
+        let path = try write(
+            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[apps.pods]\n"
+                + "read = [\"\(log)\"]\n\(setting)\n")
+        let (code, kept) = KeptConsole.run("check", "--sample", log, "--config", path)
+        #expect(code == .success, "\(kept.errorOutput)")
+        if let hint {
+            #expect(kept.output.contains(hint), "\(kept.output)")
+        } else {
+            #expect(!kept.output.contains("add "), "\(kept.output)")
+            #expect(!kept.output.contains("no built-in format fits"), "\(kept.output)")
+        }
+    }
+
     @Test("a rule whose only action is refused is reported for that, and not for having no action")
     func refusedAction() throws {
         let path = try write(

@@ -68,6 +68,18 @@ struct FormatTests {
     }
 
     @Test(
+        "a format that finds the time is guessed before logfmt, which finds pairs in nearly every line",
+        arguments: [
+            ("auditd", #"type=CWD msg=audit(1795946400.243:7): cwd="/home" a=1 b=2 c=3"#),
+            ("syslog", "Nov 29 10:00:00 imap-login: Info: Login: user=<bob>, method=PLAIN, rip=192.0.2.7"),
+            ("mysql_error", "2026-11-29T10:00:00Z UTC - mysqld got signal 11 ;\nMost likely, it is a bug."),
+        ])
+    func guessByTime(name: String, lines: String) {
+        let guess = Array("\(lines)\n\(lines)\n".utf8).withUnsafeBytes { FormatGuess.of($0) }
+        #expect(guess?.name == name)
+    }
+
+    @Test(
         "lines that begin no record of a format are not guessed to be of it",
         arguments: [
             "2026-11-29 10:00:00 status installed libc6:amd64 2.36\n2026-11-29 10:00:01 configure bash\n",
@@ -416,6 +428,34 @@ struct TemplateTests {
                 #"{"type":"EOE","serial":7}"#
             ),
             (
+                "auditd",
+                "type=SOCKADDR msg=audit(1795946400.243:7): saddr=02\u{1D}SADDR={ saddr_fam=inet lport=53 }",
+                #"{"type":"SOCKADDR","serial":7,"saddr":"02","saddr_fam":"inet","lport":"53"}"#
+            ),
+            (
+                "syslog", "Nov 29 10:00:00 user=bob action=drop",
+                #"{"message":"user=bob action=drop"}"#
+            ),
+            (
+                "mysql_error", "2026-11-29T10:00:00Z UTC - mysqld got signal 11 ;\nThis could be a bug.",
+                #"{"message":"UTC - mysqld got signal 11 ;\nThis could be a bug."}"#
+            ),
+            (
+                "mysql_slow",
+                "# Time: 2026-11-29T10:00:00Z\n# User@Host: a[a] @ h []  Id:     8\n# Query_time: 0.5 Thread_id: 8 Errno: 0\nselect 1;",
+                #"{"user":"a","host":"h","thread":8,"query_time":0.5,"errno":0,"message":"select 1;"}"#
+            ),
+            (
+                "mysql_slow",
+                "# Time: 261129 10:00:00\n# User@Host: a[a] @ h []\n# Thread_id: 31  Schema: s  QC_hit: No\n#\n# explain: id\ttype\n# explain: 1\tx: y\n#\nselect 1;",
+                ##"{"user":"a","host":"h","thread":31,"qc_hit":"No","explain":"# explain: id\ttype\n# explain: 1\tx: y","database":"s","message":"select 1;"}"##
+            ),
+            (
+                "nginx_error",
+                #"2026/11/29 10:00:00 [error] 7#7: *5 no live upstreams, udp client: 192.0.2.8, server: 0.0.0.0:53, upstream: "192.0.2.9:53", bytes from/to client:40/0, bytes from/to upstream:0/40"#,
+                #"{"level":"error","pid":7,"tid":7,"cid":5,"message":"no live upstreams","client":"192.0.2.8","server":"0.0.0.0:53","upstream":"192.0.2.9:53","bytes_client":"40/0","bytes_upstream":"0/40"}"#
+            ),
+            (
                 "nginx_error",
                 "2026/11/29 10:00:00 [error] 7#7: *5 upstream, client: 192.0.2.8, host: \"shop.example\"\nPHP Warning:  no",
                 #"{"level":"error","pid":7,"tid":7,"cid":5,"message":"upstream\nPHP Warning:  no","client":"192.0.2.8","host":"shop.example"}"#
@@ -428,6 +468,38 @@ struct TemplateTests {
         #expect(time != nil || line.hasPrefix("INFO:") || line.hasPrefix("INFO  ["))
         #expect(found == members(try JSONValue(parsing: json)), "\(line)")
         #expect(records(Array("\(line)\n\(line)\n".utf8), format).count == 2)
+    }
+
+    @Test(
+        "HAProxy's captured cookies, and what httpslog adds about TLS, are members; a quote alone adds nothing",
+        arguments: [
+            (
+                #"SID=abc NEW=d --NI 1/1/1/1/0 0/0 "GET /login HTTP/2.0""#,
+                #"{"request_cookie":"SID=abc","response_cookie":"NEW=d","path":"/login","protocol":"HTTP/2.0"}"#
+            ),
+            (
+                #"- - ---- 1/1/1/1/0 0/0 "GET /a"b HTTP/1.1" 0/0000000000000000/0/0/0 shop.example/TLSv1.3/TLS_AES_256_GCM_SHA384"#,
+                #"{"path":"/a\"b","protocol":"HTTP/1.1","tls_errors":"0/0000000000000000/0/0/0","sni":"shop.example","tls_version":"TLSv1.3","tls_cipher":"TLS_AES_256_GCM_SHA384"}"#
+            ),
+            (
+                #"- - ---- 1/1/1/1/0 0/0 "<BADREQ>" 30/000000000A000086/0/0/0 -/-/-"#,
+                #"{"request":"<BADREQ>","tls_errors":"30/000000000A000086/0/0/0"}"#
+            ),
+            (
+                #"- - ---- 1/1/1/1/0 0/0 "GET /a" cut by the longest line"#,
+                #"{"request":"GET /a\" cut by the longest line"}"#
+            ),
+        ])
+    func haproxyEnd(end: String, json: String) throws {
+        let line =
+            "192.0.2.8:33317 [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 \(end)"
+        let found = try object(try format("haproxy"), line)
+        let wanted = members(try JSONValue(parsing: json))
+        for name in ["request_cookie", "response_cookie", "path", "protocol", "request", "tls_errors", "sni"]
+            + ["tls_version", "tls_cipher"]
+        {
+            #expect(found[name] == wanted[name], "\(name)")
+        }
     }
 
     @Test(

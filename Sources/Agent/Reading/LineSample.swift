@@ -66,6 +66,10 @@ public struct LineSample: Sendable {
         /// The built-in format that the lines resemble, if no format is set; with the number of records that
         /// match it and the number that were tried.
         public var guess: (name: String, matched: Int, records: Int)?
+        /// The value of `format` for the container's runtime that has wrapped the lines, if none is set.
+        public var wrapper: String?
+        /// True if no format is set, and the lines are neither JSON nor of a built-in format.
+        public var isUnknown = false
     }
 
     /// The app that the file belongs to: `default` for a file directly in the spool, `sample` if the
@@ -156,11 +160,21 @@ public struct LineSample: Sendable {
                 position = verdict.next
             }
         }
-        if texts.format == nil, bytes.first != UInt8(ascii: "{") {
-            texts.guess = bytes.withUnsafeBytes { FormatGuess.of($0) }.map {
-                ($0.name, $0.matched, $0.records)
-            }
+        if texts.format == nil, place.flatMap({ settings.apps[$0.app]?.format }) == nil {
+            guessFormat(bytes, isSpool: isSpool)
         }
+    }
+
+    /// Guesses what an app without a format should set for its lines.
+    private mutating func guessFormat(_ bytes: [UInt8], isSpool: Bool) {
+        if !isSpool {
+            texts.wrapper = bytes.withUnsafeBytes { LineWrapper.guess($0)?.rawValue }
+        }
+        guard texts.wrapper == nil, let first = bytes.first, first != UInt8(ascii: "{") else { return }
+        texts.guess = bytes.withUnsafeBytes { FormatGuess.of($0) }.map {
+            ($0.name, $0.matched, $0.records)
+        }
+        texts.isUnknown = texts.guess == nil && !isSpool && !lines.isEmpty
     }
 
     /// Takes over what the pass has counted so far of lines of text.

@@ -1,4 +1,4 @@
-internal import Model
+public import Model
 
 /// A line as a container's runtime has wrapped it; offsets are those in the line.
 struct WrappedPiece {
@@ -11,6 +11,22 @@ struct WrappedPiece {
 }
 
 extension LineWrapper {
+    /// The runtime whose wrapper, with its time, at least four in five of the first 100 lines have; nil if there
+    /// is none.
+    public static func guess(_ lines: UnsafeRawBufferPointer) -> LineWrapper? {
+        allCases.first { format in
+            var count = 0
+            var wrapped = 0
+            format.walk(lines) { line, piece in
+                count += 1
+                let bytes = UnsafeRawBufferPointer(rebasing: lines[line.dropLast()])
+                wrapped += piece != nil && format.second(of: bytes) != nil ? 1 : 0
+                return count < 100
+            }
+            return wrapped > 0 && wrapped * 5 >= count * 4
+        }
+    }
+
     /// Calls `body` for each line, with its range (LF included) and what it wraps; nil if it is not wrapped.
     /// Stops when `body` returns false.
     func walk(_ lines: UnsafeRawBufferPointer, _ body: (_ line: Range<Int>, WrappedPiece?) -> Bool) {

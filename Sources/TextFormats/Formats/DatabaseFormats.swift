@@ -96,6 +96,10 @@ enum MySQLFormats {
         // Whether a time was written: `# Time:` is more exact than `SET timestamp`, and comes first.
         var hasTime = false
         var database = Bytes.none
+        // Whether the id of the thread was written: MySQL's `log_slow_extra` has it twice.
+        var hasThread = false
+        // The lines of MariaDB's `log_slow_verbosity=explain`, which follow each other.
+        var plan = Bytes.none
         // Any order is accepted: which lines there are depends on the version and its settings.
         while reader.next == UInt8(ascii: "#") {
             let line = line(&reader)
@@ -106,11 +110,16 @@ enum MySQLFormats {
                 writer.time(time)
                 hasTime = true
             } else if line.hasPrefix("# User@Host: ") {
-                user(line.dropping(13), into: &writer)
+                hasThread = user(line.dropping(13), into: &writer)
+            } else if line.hasPrefix("# explain: ") {
+                let start = plan.isEmpty ? line.start : plan.start
+                plan = Bytes(start, line.end - start)
             } else {
-                pairs(line.dropping(2), database: &database, into: &writer)
+                pairs(line.dropping(2), database: &database, hasThread: hasThread, into: &writer)
             }
         }
+        // A table of a header and a line for each step: one text, as the server wrote it.
+        writer.present("explain", plan)
         // `use` and `SET timestamp` are added by the server, at most one of each; the first other line begins
         // the statement.
         statement: while true {
@@ -151,8 +160,9 @@ enum MySQLFormats {
     }
 
     /// Writes who ran the query: `shop[shop] @ web-1 [10.0.0.9]  Id:   510`. The name in brackets is the
-    /// account that the server checked; it counts if the name before it is empty.
-    private static func user(_ text: Bytes, into writer: inout RecordWriter) {
+    /// account that the server checked; it counts if the name before it is empty. Returns whether the text has
+    /// the id of the thread.
+    private static func user(_ text: Bytes, into writer: inout RecordWriter) -> Bool {
         // Without ` @ ` the whole text is the name.
         let at = text.firstIndex(of: " @ ") ?? text.count
         let name = text.prefix(at)
@@ -166,15 +176,17 @@ enum MySQLFormats {
         // Between the name of the host and its brackets is a blank.
         let close = client.firstIndex(of: UInt8(ascii: "]")) ?? client.count
         writer.present("client", client.prefix(close))
-        if let id = client.firstIndex(of: "Id:") {
-            writer.number("thread", client.dropping(id + 3).trimmed)
-        }
+        guard let id = client.firstIndex(of: "Id:") else { return false }
+        writer.number("thread", client.dropping(id + 3).trimmed)
+        return true
     }
 
     /// Writes the pairs of a line: `Query_time: 13.694022  Lock_time: 0.019665 Rows_sent: 1`. Names become
     /// small letters, because MySQL and MariaDB write them differently. A name of more than 64 bytes is not
     /// the server's.
-    private static func pairs(_ text: Bytes, database: inout Bytes, into writer: inout RecordWriter) {
+    private static func pairs(
+        _ text: Bytes, database: inout Bytes, hasThread: Bool, into writer: inout RecordWriter
+    ) {
         var reader = LineReader(text)
         while !reader.isAtEnd {
             reader.skipBlanks()
@@ -198,7 +210,9 @@ enum MySQLFormats {
             if key.equals("Schema") {
                 database = value
             } else if key.equals("Thread_id") {
-                writer.number("thread", value)
+                if !hasThread {
+                    writer.number("thread", value)
+                }
             } else if key.count <= 64 {
                 writer.lowercased(key, value)
             }
@@ -242,8 +256,9 @@ enum MySQLFormats {
             writer.number("thread", thread)
             reader.skipBlanks()
         }
-        // The start script writes to the same file, without a level.
-        if reader.rest.hasPrefix("mysqld_safe ") {
+        // The start script writes to the same file, without a level; so does the server when it crashes: `UTC -
+        // mysqld got signal 11 ;`.
+        if reader.rest.hasPrefix("mysqld_safe ") || reader.rest.hasPrefix("UTC - ") {
             writer.text("message", reader.rest)
             return true
         }

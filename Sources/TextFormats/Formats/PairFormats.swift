@@ -169,6 +169,9 @@ enum PairFormats {
             // A word without `=` is not part of a pair and is skipped.
             guard reader.skip("=") else { continue }
             guard let value = auditValue(&reader) else { return false }
+            // The pairs of an enriched address are in braces, `SADDR={ saddr_fam=inet laddr=192.0.2.7 }`, and
+            // become members as the others do.
+            guard !value.equals("{") else { continue }
             writer.member(key, value)
         }
     }

@@ -61,10 +61,14 @@ enum WebServerFormats {
     private static func factsIndex(_ text: Bytes) -> Int? {
         var from = 0
         var quotes = 0
-        while let found = text.dropping(from).firstIndex(of: ", client: ") {
+        while let found = text.dropping(from).firstIndex(of: "client: ") {
             let index = from + found
             quotes += text.dropping(from).prefix(found).buffer.reduce(0) { $0 + ($1 == 0x22 ? 1 : 0) }
-            if quotes.isMultiple(of: 2), beginsWithAddress(text.dropping(index + 10)) { return index }
+            let before = text.prefix(index)
+            let length = before.hasSuffix(", udp ") ? 6 : before.hasSuffix(", ") ? 2 : 0
+            if length > 0, quotes.isMultiple(of: 2), beginsWithAddress(text.dropping(index + 8)) {
+                return index - length
+            }
             from = index + 1
         }
         return nil
@@ -92,9 +96,13 @@ enum WebServerFormats {
         return Bytes(text.start + 1, index - 1)
     }
 
-    /// Names of the facts, in no particular order.
-    private static let factNames: [StaticString] = [
-        "client", "server", "request", "subrequest", "upstream", "host", "referrer", "login",
+    /// Names of the facts, in no particular order, and the members that they become. The last three are of
+    /// streams: https://github.com/nginx/nginx/blob/master/src/stream/ngx_stream_handler.c.
+    private static let factNames: [(name: StaticString, member: StaticString)] = [
+        ("client", "client"), ("server", "server"), ("request", "request"), ("subrequest", "subrequest"),
+        ("upstream", "upstream"), ("host", "host"), ("referrer", "referrer"), ("login", "login"),
+        ("udp client", "client"), ("bytes from/to client", "bytes_client"),
+        ("bytes from/to upstream", "bytes_upstream"),
     ]
 
     /// Writes the facts `, name: value`, until something else follows. A value may be quoted.
@@ -115,13 +123,13 @@ enum WebServerFormats {
         }
     }
 
-    /// The name of the fact at the beginning of a text, and its length with colon and blank; nil if it is
-    /// unknown.
+    /// The member of the fact at the beginning of a text, and the length of its name with colon and blank; nil
+    /// if it is unknown.
     private static func factName(_ text: Bytes) -> (name: StaticString, length: Int)? {
-        for name in factNames {
+        for (name, member) in factNames {
             let length = name.utf8CodeUnitCount
             if text.hasPrefix(name), text.dropping(length).first == UInt8(ascii: ":") {
-                return (name, length + (text.dropping(length + 1).first == UInt8(ascii: " ") ? 2 : 1))
+                return (member, length + (text.dropping(length + 1).first == UInt8(ascii: " ") ? 2 : 1))
             }
         }
         return nil
@@ -273,11 +281,13 @@ enum HAProxyFormat {
         }
         guard let size = reader.until(UInt8(ascii: " ")) else { return false }
         number("size", size, into: &writer)
-        // Two captured cookies, or `-`. They are not kept.
+        // Two captured cookies, or `-`.
         if isHTTP {
-            guard reader.until(UInt8(ascii: " ")) != nil, reader.until(UInt8(ascii: " ")) != nil else {
-                return false
-            }
+            guard let request = reader.until(UInt8(ascii: " ")),
+                let response = reader.until(UInt8(ascii: " "))
+            else { return false }
+            writer.present("request_cookie", request)
+            writer.present("response_cookie", response)
         }
         guard let state = reader.until(UInt8(ascii: " ")), let connections = reader.until(UInt8(ascii: " "))
         else {
@@ -293,11 +303,39 @@ enum HAProxyFormat {
         guard reader.expect(" \"") else { return false }
         // The quote can be missing if HAProxy cut a long line.
         var line = reader.rest
+        var security = Bytes.none
         if line.last == UInt8(ascii: "\"") {
             line = line.prefix(line.count - 1)
+        } else if let quote = line.lastIndex(of: UInt8(ascii: "\"")),
+            isSecurity(line.dropping(quote + 1))
+        {
+            security = line.dropping(quote + 2)
+            line = line.prefix(quote)
         }
         RequestLine.write(line, isEscaped: false, into: &writer)
+        tls(security, into: &writer)
         return true
+    }
+
+    /// Whether a text is what `option httpslog` adds after the request: ` 0/0000000000000000/0/0/0
+    /// shop.example/TLSv1.3/TLS_AES_256_GCM_SHA384`, five errors and what the client negotiated.
+    private static func isSecurity(_ text: Bytes) -> Bool {
+        guard text.first == UInt8(ascii: " "), let blank = text.dropping(1).firstIndex(of: UInt8(ascii: " "))
+        else { return false }
+        let slashes = text.buffer.count { $0 == UInt8(ascii: "/") }
+        return slashes == 6 && text.dropping(blank + 2).firstIndex(of: UInt8(ascii: " ")) == nil
+    }
+
+    /// Writes what `option httpslog` adds; nothing for an empty text.
+    private static func tls(_ text: Bytes, into writer: inout RecordWriter) {
+        guard let blank = text.firstIndex(of: UInt8(ascii: " ")) else { return }
+        writer.present("tls_errors", text.prefix(blank))
+        var rest = text.dropping(blank + 1)
+        for name in ["sni", "tls_version", "tls_cipher"] as [StaticString] {
+            let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.count
+            writer.present(name, rest.prefix(end))
+            rest = rest.dropping(end + 1)
+        }
     }
 
     /// Members of the times, in milliseconds, of an HTTP line; -1 means that the phase was not reached.

@@ -99,6 +99,16 @@ struct SampleReport {
                 "\(share) % of the first \(guess.records) records are of the format \(guess.name): add"
                     + " parse = \"\(guess.name)\" to [apps.\(sample.app)]")
         }
+        if let wrapper = texts.wrapper {
+            lines.append(
+                "a container's runtime has wrapped the lines: add format = \"\(wrapper)\" to"
+                    + " [apps.\(sample.app)]")
+        }
+        if texts.isUnknown {
+            lines.append(
+                "no built-in format fits: the lines are sent as text, without fields and with the time of "
+                    + "reading; parse also takes a template, or csv with columns, and pattern an expression")
+        }
         return lines
     }
 
@@ -129,6 +139,7 @@ struct SampleReport {
             "parsed": .integer(sample.texts.parsed), "not_parsed": .integer(sample.texts.notParsed),
             "broken_json": .integer(sample.texts.brokenJSON),
             "guess": .string(sample.texts.guess?.name ?? ""),
+            "guessed_wrapper": .string(sample.texts.wrapper ?? ""),
             "app": .string(sample.app), "read": .bool(sample.isRead),
             "added": .array(sample.added.map(JSONValue.string)), "lines": .array(lines),
         ]
