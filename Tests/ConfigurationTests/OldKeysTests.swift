@@ -418,6 +418,7 @@ struct OldKeysTests {
             ("[destination]", "tls.certificate_file = \"/a\"", "certificate = \"/a\""),
             ("[destination]", "tls.key_file = \"/a\"", "certificate = { key_file = \"/a\" }"),
             ("[destination]", "oauth2.ca_file = \"/a\"", "token_url = { ca_file = \"/a\" }"),
+            ("[destination]", "oauth2.subject = \"a\"", "client_id = { subject = \"a\" }"),
             (
                 "[destination]", "format = \"template\"\nbody.separator = \",\"",
                 "request = { separator = \",\" }"

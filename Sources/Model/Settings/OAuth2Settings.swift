@@ -53,7 +53,7 @@ public struct OAuth2Settings: Sendable, Equatable {
             case .clientCredentials:
                 [
                     ("private_key", privateKey.source != nil || keyID != nil),
-                    ("subject", subject != nil),
+                    ("client_id.subject", subject != nil),
                 ]
             case .jwtBearer: [("client_secret", secret.source != nil)]
             }
