@@ -82,6 +82,8 @@ extension RecordWriter {
     ) -> UnsafePointer<UInt8>? {
         // Six bytes of quotes, the colon and the comma, and what the last load brings beyond the value.
         reserve((end - start) + 3 * RecordWriter.width)
+        let key = mark
+        let begin = out
         out[0] = UInt8(ascii: "\"")
         var target = out + 1
         let equals = UInt8(ascii: "=")
@@ -91,6 +93,7 @@ extension RecordWriter {
         target[0] = UInt8(ascii: "\"")
         target[1] = UInt8(ascii: ":")
         target[2] = UInt8(ascii: "\"")
+        let value = key + (target + 2 - begin)
         target += 3
         var p = sign + 1
         if p < end, p.pointee == UInt8(ascii: "\"") {
@@ -112,6 +115,7 @@ extension RecordWriter {
         target[0] = UInt8(ascii: "\"")
         target[1] = UInt8(ascii: ",")
         out = target + 2
+        notePair(WrittenMember(key: key, value: value, end: mark - 1))
         return p
     }
 

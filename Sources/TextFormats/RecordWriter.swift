@@ -26,6 +26,13 @@ public struct RecordWriter: ~Copyable {
     /// caller need not search the object for its time.
     public private(set) var timestamp = 0..<0
 
+    /// Members of the current record that `plainPair` has written, in its order; owned.
+    private let pairs: UnsafeMutablePointer<WrittenMember>
+    /// Number of entries in `pairs`; beyond `mostPairs` the entries are incomplete.
+    private var pairCount = 0
+    /// Whether `pairs` are all members of the record.
+    private var isOfPairs = false
+
     /// The zone for times that do not name one. Setting it forgets the last time, whose text may now mean
     /// another time.
     public var zone = TimeZoneRules.utc {
@@ -51,18 +58,32 @@ public struct RecordWriter: ~Copyable {
     /// Storage of a new writer. Each app has a writer, also for JSON, which never needs it.
     private static let firstCapacity = 256
 
+    /// Most members of a record that are noted; a record with more is scanned.
+    private static let mostPairs = 32
+
     /// A writer without an object.
     public init() {
+        pairs = .allocate(capacity: RecordWriter.mostPairs)
         capacity = RecordWriter.firstCapacity
         storage = .allocate(capacity: capacity)
         out = storage
         readable = UnsafePointer(storage)
     }
 
-    deinit { storage.deallocate() }
+    deinit {
+        storage.deallocate()
+        pairs.deallocate()
+    }
 
     /// The object with its line feed. Valid until the next `begin`.
     public var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: out - storage) }
+
+    /// All members of the object, if they are known and their names and values have no escapes; otherwise
+    /// nil. With them a caller need not scan the object. Valid until the next `begin`.
+    public var members: UnsafeBufferPointer<WrittenMember>? {
+        isOfPairs && pairCount <= RecordWriter.mostPairs
+            ? UnsafeBufferPointer(start: pairs, count: pairCount) : nil
+    }
 
     /// Number of line feeds that follow `bytes`, so that the scanner of events, which loads 16 bytes at a
     /// time, stops before the end of the storage.
@@ -82,6 +103,8 @@ public struct RecordWriter: ~Copyable {
         readable = end
         isRepaired = false
         timestamp = 0..<0
+        pairCount = 0
+        isOfPairs = false
         storage[0] = UInt8(ascii: "{")
         out = storage + 1
     }
@@ -116,6 +139,18 @@ public struct RecordWriter: ~Copyable {
         last.text.append(contentsOf: text.buffer)
         last.time = time
     }
+
+    /// Notes a member that was written at these offsets.
+    @inline(__always)
+    mutating func notePair(_ member: WrittenMember) {
+        if pairCount < RecordWriter.mostPairs {
+            pairs[pairCount] = member
+        }
+        pairCount += 1
+    }
+
+    /// Says whether all members of the record are noted pairs.
+    mutating func setOfPairs(_ isOfPairs: Bool) { self.isOfPairs = isOfPairs }
 
     /// The current length. `goBack(to:)` drops what was written after it, for formats that try one layout and
     /// then another.
@@ -663,6 +698,16 @@ public struct RecordWriter: ~Copyable {
         capacity = larger
         out = moved + count
     }
+}
+
+/// Offsets of a member in an object that was written.
+public struct WrittenMember {
+    /// Offset of the name's opening quote.
+    public let key: Int
+    /// Offset of the value's opening quote.
+    public let value: Int
+    /// Offset after the value's closing quote.
+    public let end: Int
 }
 
 /// The time that was read last, and the day that was written last.

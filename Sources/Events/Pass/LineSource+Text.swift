@@ -116,7 +116,8 @@ extension LineSource {
     /// records does not produce.
     ///
     /// - Parameter isScanned: whether members are looked for in the object. If not, it is not scanned: the
-    ///   position of its time is known from the format, and it is correct by construction.
+    ///   position of its time is known from the format, and it is correct by construction. It is not scanned
+    ///   either if the positions of all members are known.
     mutating func readTextRecord(_ next: Int, isScanned: Bool, _ counts: inout EventCounts) -> Reading {
         let bytes = textRecord.bytes
         guard let start = bytes.baseAddress else { return unreadable(0, next) }
@@ -125,6 +126,10 @@ extension LineSource {
         }
         if !isScanned {
             scanner.accept(start, bytes.count, timestamp: textRecord.timestamp)
+            return .object(next: next)
+        }
+        if let members = textRecord.members {
+            scanner.accept(start, bytes.count, RecordWriter.padding, members)
             return .object(next: next)
         }
         let (end, isObject) = scanner.scanLine(start, from: 0, to: bytes.count + RecordWriter.padding)

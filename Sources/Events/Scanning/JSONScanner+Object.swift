@@ -1,5 +1,6 @@
 internal import CScan
 internal import Glibc
+internal import TextFormats
 
 // The object itself: its members, and those of its properties.
 extension JSONScanner {
@@ -53,20 +54,9 @@ extension JSONScanner {
                 guard let end = other(p, c, depth: 2) else { return nil }
                 p = end
             }
-            // One unsigned comparison for both bounds: a member that is not looked for has the slot -1.
-            if UInt(bitPattern: slot) < UInt(bitPattern: JSONScanner.firstLate) {
-                let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: slot)
-                if present & bit != 0 {
-                    replace(slot)
-                }
-                present |= bit
-                members[slot] = Member(
-                    key: key - base, value: value - base, end: p - base, isEscaped: isEscaped)
-            } else if slot >= 0 {
-                noteLate(
-                    slot, Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped),
-                    &present)
-            }
+            note(
+                Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped), slot,
+                &present)
             c = space(&p)
             p += 1
             if c == .comma {
@@ -78,6 +68,54 @@ extension JSONScanner {
             } else {
                 return failure(.expectedCommaOrEnd, p - 1)
             }
+        }
+    }
+
+    /// Takes an object followed by a line feed as read, without scanning it: `RecordWriter` has made it, and
+    /// knows its members. Their values are texts without escapes.
+    ///
+    /// - Parameter padding: number of bytes behind the line feed that may be loaded, too.
+    mutating func accept(
+        _ base: Pointer, _ count: Int, _ padding: Int, _ written: UnsafeBufferPointer<WrittenMember>
+    ) {
+        begin(base, count + padding, breaksAreSpace: false)
+        open = 0
+        close = count - 2
+        var present: UInt64 = 0
+        var place = places.members
+        let lastPlace = place + (NamePlaces.members - 1)
+        for member in written {
+            let key = base + member.key
+            let slot: Int
+            if cscan_is(key + 1, &place.pointee.name) {
+                slot = place.pointee.slot
+            } else {
+                _ = name(key, place, lastPlace)
+                slot = found.slot
+                place += found.passedPlaces
+            }
+            if place < lastPlace {
+                place += 1
+            }
+            note(Member(key: member.key, value: member.value, end: member.end), slot, &present)
+        }
+        self.present = present
+        assert(base[open] == .openBrace && base[close] == .closeBrace)
+    }
+
+    /// Notes a member that is looked for; the slot is -1 for any other.
+    @inline(__always)
+    private mutating func note(_ member: Member, _ slot: Int, _ present: inout UInt64) {
+        // One unsigned comparison for both bounds: a member that is not looked for has the slot -1.
+        if UInt(bitPattern: slot) < UInt(bitPattern: JSONScanner.firstLate) {
+            let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: slot)
+            if present & bit != 0 {
+                replace(slot)
+            }
+            present |= bit
+            members[slot] = member
+        } else if slot >= 0 {
+            noteLate(slot, member, &present)
         }
     }
 

@@ -188,7 +188,7 @@ struct JSONScanner: ~Copyable {
     /// Sets the bounds and forgets what was found before. `members` and `late` are left as they are:
     /// `present` says what is valid.
     @inline(__always)
-    private mutating func begin(_ base: Pointer, _ end: Int, breaksAreSpace: Bool) {
+    mutating func begin(_ base: Pointer, _ end: Int, breaksAreSpace: Bool) {
         self.base = base
         self.end = base + end
         wordEnd = self.end - 8

@@ -99,8 +99,10 @@ final class OpenChunk {
         chunk.origins = origins
         origins = []
         sourceBegin = 0
-        // Memory of a large chunk is kept as long as large ones come.
-        lines.removeAll(keepingCapacity: min(mostKept, max(OpenChunk.keptBytes, 4 * bytes)))
+        // Memory of a large chunk is kept as long as large ones come; of one app's chunk until the commit,
+        // after which other apps may need the memory. Otherwise each chunk would grow anew from 8 KiB.
+        let kept = max(OpenChunk.keptBytes, 4 * bytes)
+        lines.removeAll(keepingCapacity: isFull ? kept : min(mostKept, kept))
         events = 0
         firstTime = Timestamp(nanoseconds: .max)
         lastTime = Timestamp(nanoseconds: .min)

@@ -9,6 +9,8 @@ enum PairFormats {
     static func logfmt(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         // Whether a key has a value; without one the line is prose.
         var hasValue = false
+        // Whether each member was written by `plainPair`, which notes where it is.
+        var isPlain = true
         let loads = writer.loads(upTo: reader.end)
         reader.skipBlanks()
         while !reader.isAtEnd {
@@ -18,6 +20,7 @@ enum PairFormats {
                 while !reader.isAtEnd, reader.next <= 0x20 { reader.p += 1 }
                 continue
             }
+            isPlain = false
             let key = key(&reader)
             guard !key.isEmpty else { return reader.fail("a key") }
             if reader.skip("=") {
@@ -38,6 +41,7 @@ enum PairFormats {
             guard reader.isAtEnd || reader.next <= 0x20 else { return reader.fail("a blank") }
             while !reader.isAtEnd, reader.next <= 0x20 { reader.p += 1 }
         }
+        writer.setOfPairs(isPlain)
         return hasValue ? true : reader.fail("key=value")
     }
 
