@@ -11,8 +11,8 @@ struct WrappedPiece {
 }
 
 extension LineWrapper {
-    /// The runtime whose wrapper, with its time, at least four in five of the first 100 lines have; nil if there
-    /// is none.
+    /// The runtime whose wrapper, with its time, at least four in five of the first 100 lines have; otherwise
+    /// nil.
     public static func guess(_ lines: UnsafeRawBufferPointer) -> LineWrapper? {
         allCases.first { format in
             var count = 0

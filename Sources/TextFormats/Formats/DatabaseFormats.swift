@@ -160,8 +160,9 @@ enum MySQLFormats {
     }
 
     /// Writes who ran the query: `shop[shop] @ web-1 [10.0.0.9]  Id:   510`. The name in brackets is the
-    /// account that the server checked; it counts if the name before it is empty. Returns whether the text has
-    /// the id of the thread.
+    /// account that the server checked; it counts if the name before it is empty.
+    ///
+    /// - Returns: whether the text has the id of the thread.
     private static func user(_ text: Bytes, into writer: inout RecordWriter) -> Bool {
         // Without ` @ ` the whole text is the name.
         let at = text.firstIndex(of: " @ ") ?? text.count
@@ -256,8 +257,8 @@ enum MySQLFormats {
             writer.number("thread", thread)
             reader.skipBlanks()
         }
-        // The start script writes to the same file, without a level; so does the server when it crashes: `UTC -
-        // mysqld got signal 11 ;`.
+        // The start script writes to the same file, without a level; so does the server when it crashes:
+        // `UTC - mysqld got signal 11 ;`.
         if reader.rest.hasPrefix("mysqld_safe ") || reader.rest.hasPrefix("UTC - ") {
             writer.text("message", reader.rest)
             return true

@@ -86,7 +86,8 @@ enum SyslogFormat {
         let start = reader.p
         let host = reader.word()
         guard !host.isEmpty else { return reader.fail("a host") }
-        // No host has a `=`: such a word is a pair of the message, whose writer names neither host nor program.
+        // No host has a `=`: such a word is a pair of the message, whose writer names neither host nor
+        // program.
         if host.last == UInt8(ascii: ":") || host.firstIndex(of: UInt8(ascii: "=")) != nil {
             reader.p = start
         } else {

@@ -123,8 +123,8 @@ enum WebServerFormats {
         }
     }
 
-    /// The member of the fact at the beginning of a text, and the length of its name with colon and blank; nil
-    /// if it is unknown.
+    /// The member of the fact at the beginning of a text, and the length of its name with colon and blank;
+    /// nil if it is unknown.
     private static func factName(_ text: Bytes) -> (name: StaticString, length: Int)? {
         for (name, member) in factNames {
             let length = name.utf8CodeUnitCount
