@@ -101,12 +101,36 @@ struct Lane {
         isDirty = true
     }
 
-    /// Subtracts events that leave the queue and adds them to the ledger's column `fate`.
-    mutating func remove(_ fate: WritableKeyPath<Ledger, Int>, events: Int, bytes: Int) {
+    /// Subtracts events that leave the queue and counts them by their departure.
+    mutating func remove(_ departure: Departure, events: Int, bytes: Int) {
         ledger.queued -= events
-        ledger[keyPath: fate] += events
+        ledger.count(departure, events)
         queuedBytes -= bytes
         isDirty = true
+    }
+}
+
+/// How deliveries leave the queue. The ledger has a count for each.
+enum Departure {
+    case acknowledged
+    case deadLettered
+    case evicted
+    case expired
+    case discarded
+    case lost
+}
+
+extension Ledger {
+    /// Counts events that leave the queue.
+    fileprivate mutating func count(_ departure: Departure, _ events: Int) {
+        switch departure {
+        case .acknowledged: acknowledged += events
+        case .deadLettered: deadLettered += events
+        case .evicted: evicted += events
+        case .expired: expired += events
+        case .discarded: discarded += events
+        case .lost: lost += events
+        }
     }
 }
 

@@ -248,7 +248,7 @@ extension Transaction {
 
     /// Counts events of a lane as discarded. The caller deletes their rows.
     mutating func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
-        state.figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
+        state.figures.lanes[lane].remove(.discarded, events: events, bytes: bytes)
         state.figures.lanes[lane].ages.markStale()
         state.figures.lanes[lane].withdrawn += events
         state.figures.countDiscarded(events, of: state.figures.lanes[lane].key, reason: reason)

@@ -52,7 +52,7 @@ extension Transaction {
                 // gone already.
                 let rows = try file.members(with: row)
                 guard try isExpired(rows, lane) else { continue }
-                try takeOut(rows, lane, \.expired)
+                try takeOut(rows, lane, .expired)
                 expired += rows.reduce(0) { $0 + $1.events }
             }
         }
@@ -112,7 +112,7 @@ extension Transaction {
         for (departure, gone) in sifted.gone {
             switch departure {
             case .expired:
-                state.figures.lanes[lane].remove(\.expired, events: gone.events, bytes: gone.bytes)
+                state.figures.lanes[lane].remove(.expired, events: gone.events, bytes: gone.bytes)
             case .withheld(let reason): discard(gone.events, gone.bytes, lane, reason)
             }
         }

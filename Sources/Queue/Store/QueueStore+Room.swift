@@ -142,7 +142,7 @@ extension Transaction {
             while let row = try file.rows(of: chunk, in: state.figures.lanes[lane].key).first {
                 let rows = try file.members(with: row)
                 noteEvicted(rows.reduce(0) { $0 + $1.events })
-                try takeOut(rows, lane, \.evicted)
+                try takeOut(rows, lane, .evicted)
             }
         }
     }

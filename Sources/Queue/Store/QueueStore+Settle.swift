@@ -79,10 +79,10 @@ extension Transaction {
                 let bytes = lines.size(run.events)
                 switch run.disposition {
                 case .acknowledged:
-                    state.figures.lanes[lane].remove(\.acknowledged, events: run.events.count, bytes: bytes)
+                    state.figures.lanes[lane].remove(.acknowledged, events: run.events.count, bytes: bytes)
                 case .deadLetter(let failure):
                     try addDeadLetters(run.events, lines, chunk, row, settlement.batch, lane, failure)
-                    state.figures.lanes[lane].remove(\.deadLettered, events: run.events.count, bytes: bytes)
+                    state.figures.lanes[lane].remove(.deadLettered, events: run.events.count, bytes: bytes)
                 case .again(let group):
                     var child = row
                     child.first = run.events.lowerBound
@@ -121,9 +121,8 @@ extension Transaction {
         // The bytes of a part can no longer be determined, so the first run counts all of them.
         var bytes = row.bytes
         for run in runs {
-            let fate: WritableKeyPath<Ledger, Int> =
-                run.disposition == .acknowledged ? \.acknowledged : \.lost
-            state.figures.lanes[lane].remove(fate, events: run.events.count, bytes: bytes)
+            let departure: Departure = run.disposition == .acknowledged ? .acknowledged : .lost
+            state.figures.lanes[lane].remove(departure, events: run.events.count, bytes: bytes)
             bytes = 0
         }
         note {

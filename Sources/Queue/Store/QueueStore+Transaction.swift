@@ -256,7 +256,7 @@ extension Transaction {
             state.figures.lanes[batch.lane].batches.events -= batch.header.events
             state.figures.lanes[batch.lane].batches.bytes -= batch.header.bytes
             state.figures.lanes[batch.lane].remove(
-                \.acknowledged, events: batch.header.events, bytes: batch.header.bytes)
+                .acknowledged, events: batch.header.events, bytes: batch.header.bytes)
         }
     }
 }

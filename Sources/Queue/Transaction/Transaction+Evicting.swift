@@ -138,7 +138,7 @@ extension Transaction {
         }
         noteEvicted(row.events - rest.events)
         state.figures.lanes[lane].remove(
-            \.evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
+            .evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
         state.figures.lanes[lane].ages.markStale()
     }
 

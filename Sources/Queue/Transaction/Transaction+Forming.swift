@@ -30,7 +30,7 @@ extension Transaction {
             return nil
         }
         guard !state.isExpired(loaded.newest, in: lane) else {
-            try takeOut([row], lane, \.expired)
+            try takeOut([row], lane, .expired)
             return nil
         }
         if !state.figures.lanes[lane].allows(row) { try allow(row, request, in: lane) }
@@ -71,7 +71,7 @@ extension Transaction {
             }
             return
         }
-        if state.isExpired(loaded.newest, in: lane) { return try takeOut(rows, lane, \.expired) }
+        if state.isExpired(loaded.newest, in: lane) { return try takeOut(rows, lane, .expired) }
         try dissolve(rows, lane)
     }
 
@@ -91,7 +91,7 @@ extension Transaction {
                 break
             }
             if state.isExpired(chunk.lastTime, in: lane) {
-                try takeOut([row], lane, \.expired)
+                try takeOut([row], lane, .expired)
                 break
             }
             let row = taken.isEmpty ? try cutUnwanted(row, chunk, request, lane) : row

@@ -19,18 +19,16 @@ extension Transaction {
         state.figures.totals.stored -= cost
     }
 
-    /// Removes rows of one lane and counts them in the ledger's column `fate`. The rows are all those
-    /// of one batch, or one row that is in no batch.
-    mutating func takeOut(_ rows: [DeliveryRow], _ lane: Int, _ fate: WritableKeyPath<Ledger, Int>)
-        throws(QueueError)
-    {
+    /// Removes rows of one lane and counts them in its ledger. The rows are all those of one batch, or
+    /// one row that is in no batch.
+    mutating func takeOut(_ rows: [DeliveryRow], _ lane: Int, _ departure: Departure) throws(QueueError) {
         leaveBatch(rows, lane)
         for row in rows {
-            if fate == \.expired {
+            if departure == .expired {
                 state.figures.noteExpired(try HolderTable(file).holders(of: row))
             }
             try tables.delete(row, from: state.figures.lanes[lane].key)
-            state.figures.lanes[lane].remove(fate, events: row.events, bytes: row.bytes)
+            state.figures.lanes[lane].remove(departure, events: row.events, bytes: row.bytes)
             try dismiss(chunk: row.chunk)
         }
     }
@@ -66,7 +64,7 @@ extension Transaction {
             while let row = try file.rows(of: chunk, in: key).first(where: { !state.isInFlight($0) }) {
                 try dissolveBatch(of: row, lane)
                 try tables.delete(row, from: key)
-                state.figures.lanes[lane].remove(\.lost, events: row.events, bytes: row.bytes)
+                state.figures.lanes[lane].remove(.lost, events: row.events, bytes: row.bytes)
                 lost += row.events
             }
         }
