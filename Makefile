@@ -1,7 +1,7 @@
 # make run and make test are all that a newcomer needs; each installs first what is missing.
 
 # The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing. Each function has a
-# section of its own, so that what nobody calls is left out. CBuild has what is wrapped.
+# section of its own, so that what nobody calls is left out, and of equal ones all but one. CBuild has what is wrapped.
 # sections.ld keeps constants where nothing can write.
 # docs/contributing/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
 # It is built in a directory of its own, so that its build and the tests' do not wait for each other. Side by side they are no faster: two
@@ -10,7 +10,7 @@ BINARY = .build/binary
 RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build --scratch-path $(BINARY) -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
-	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName $(FLAGS)
+	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName -Xlinker --icf=all $(FLAGS)
 # RE2 has another soname in each Debian and Ubuntu. Where its archive needs no other library (Debian 12) it goes into the binary, and
 # one package serves the newer systems too: docs/contributing/one-package-for-newer-systems.md.
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
@@ -27,6 +27,7 @@ build: ## build the release binary, build/spoolship, and its debug symbols, buil
 	@mkdir -p build && objcopy --only-keep-debug --compress-debug-sections $(BINARY)/release/spoolship build/spoolship.debug
 	@strip --strip-unneeded --remove-section=.comment -o build/spoolship $(BINARY)/release/spoolship
 	@! grep -q RegexParser build/spoolship || { echo "build: the library of regular expressions is in the binary, 1.5 MB: who searches a text for a text?" >&2; exit 1; }
+	@scripts/folding $(BINARY)/release/spoolship $(BINARY)/release/spoolship.product/Objects.LinkFileList
 	@[ "$(RE2)" = re2 ] || ! objdump -p build/spoolship | grep 'NEEDED *libre2' || { echo "build: RE2 is not in the binary: make clean" >&2; exit 1; }
 	@ls -l build/spoolship | awk '{ printf "built build/spoolship, %.1f MB\n", $$5 / 1000000 }'
 
