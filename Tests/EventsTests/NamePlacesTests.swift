@@ -1,5 +1,6 @@
 import TestKit
 import Testing
+import TextFormats
 
 @testable import Events
 
@@ -30,17 +31,23 @@ struct NamePlacesTests {
                 reading.place = scanner.failureOffset
                 return reading
             }
-            reading.present = scanner.present
-            for name in MemberName.allCases where scanner.has(name) {
-                let member = scanner.member(name)
-                reading.members.append([member.key, member.value, member.end, member.isEscaped ? 1 : 0])
-            }
-            reading.replaced = scanner.replaced.count
-            reading.propertyCount = scanner.propertyCount
-            reading.hasLongText = scanner.hasLongText
-            reading.mayRepeat = scanner.mayRepeat
-            return reading
+            return found(by: scanner, reading)
         }
+    }
+
+    /// A reading with what the scanner has found.
+    private func found(by scanner: borrowing JSONScanner, _ reading: Reading) -> Reading {
+        var reading = reading
+        reading.present = scanner.present
+        for name in MemberName.allCases where scanner.has(name) {
+            let member = scanner.member(name)
+            reading.members.append([member.key, member.value, member.end, member.isEscaped ? 1 : 0])
+        }
+        reading.replaced = scanner.replaced.count
+        reading.propertyCount = scanner.propertyCount
+        reading.hasLongText = scanner.hasLongText
+        reading.mayRepeat = scanner.mayRepeat
+        return reading
     }
 
     private static let names = [
@@ -127,5 +134,47 @@ struct NamePlacesTests {
             scanner.addressName = Array(address.utf8)
             for _ in 0..<2 { #expect(read(line, &scanner).present == bit) }
         }
+    }
+    @Test("members that a format notes while it writes them are those that a scan finds")
+    func notedMembers() throws {
+        let seed = Seeds.one(9)
+        var random = SplitMix64(seed: seed)
+        var settings = TextFormatSettings()
+        settings.parse = "logfmt"
+        let format = try TextFormat(settings)
+        var writer = RecordWriter()
+        var accepting = JSONScanner()
+        accepting.addressName = Array("ip".utf8)
+        var noted = 0
+        for _ in 0..<6_000 {
+            let names = NamePlacesTests.names.filter { !$0.isEmpty && !$0.contains(" ") && !$0.contains("\"") }
+            let count = [1, 3, 8, 40].randomElement(using: &random) ?? 1
+            let pairs = (0..<count).map { _ in
+                "\(names.randomElement(using: &random) ?? "a")="
+                    + (["1", "\"x y\"", "x", "", "\"\"", "é"].randomElement(using: &random) ?? "")
+            }
+            let line = Array(pairs.joined(separator: " ").utf8)
+            let block = line + [UInt8](repeating: .lineFeed, count: 32)
+            let isParsed = block.withUnsafeBytes { block in
+                format.parse(
+                    UnsafeRawBufferPointer(rebasing: block[..<line.count]), readable: block.count,
+                    into: &writer) == nil
+            }
+            try #require(isParsed, "\(pairs), \(Seeds.again(seed))")
+            guard let members = writer.members, let start = writer.bytes.baseAddress else { continue }
+            noted += 1
+            accepting.accept(start, writer.bytes.count, RecordWriter.padding, members)
+            var scanning = JSONScanner()
+            scanning.addressName = Array("ip".utf8)
+            let (end, isObject) = scanning.scanLine(
+                start, from: 0, to: writer.bytes.count + RecordWriter.padding)
+            try #require(isObject && end == writer.bytes.count, "\(pairs), \(Seeds.again(seed))")
+            let none = Reading(next: end, isObject: true)
+            try #require(
+                found(by: accepting, none) == found(by: scanning, none)
+                    && accepting.open == scanning.open && accepting.close == scanning.close,
+                "\(pairs), \(Seeds.again(seed))")
+        }
+        #expect(noted > 1_000)
     }
 }

@@ -66,7 +66,7 @@ struct PassPartsTests {
         let result = written(text) { draft, _ in
             draft.cut(place(of: " name", in: text))
             draft.replace(place(of: "true", in: text), with: Array("[\n1]".utf8))
-            draft.addFront("pod") { $0 += Array("\"x\"".utf8) }
+            draft.addFront("pod") { $0.append(Array("\"x\"".utf8)) }
             draft.addFront(member: Array("\"n\":1".utf8))
         }
         #expect(result == #"{"name":"long","b":[1],"pod":"x","n":1"#)

@@ -24,7 +24,7 @@ struct LineDraft: ~Copyable {
     var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     /// JSON text of members that go before the other additions, without the comma before the first one. At
     /// most `frontBytes` beside the name and the pod: `maxAddition` counts on it.
-    private var front = LineBuffer(capacity: 64)
+    private(set) var front = LineBuffer(capacity: 64)
     /// Replacements and removals; unordered until `copyEdited` sorts them.
     private(set) var edits: [Edit] = []
     /// Bytes that `edits` insert.
