@@ -129,6 +129,14 @@ class BootedMachine(Machine):
         self.drop_in("paths", f"ReadWritePaths={path}")
         self.inside("systemctl", "daemon-reload")
 
+    def unit(self, text):
+        """Settings of the unit until the next reset."""
+        self.drop_in("fault", text)
+        self.inside("systemctl", "daemon-reload")
+
+    def limit_files(self, count):
+        self.unit(f"LimitNOFILE={count}")
+
     def start(self, waits=True):
         self.inside("systemctl", "reset-failed", "spoolship", check=False)
         self.inside("systemctl", "start", *([] if waits else ["--no-block"]), "spoolship", check=False)
@@ -167,7 +175,7 @@ class BootedMachine(Machine):
 
     def reset(self):
         super().reset()
-        for name in ("paths",):
+        for name in ("paths", "fault"):
             if os.path.exists(path := self.path(f"/etc/systemd/system/spoolship.service.d/{name}.conf")):
                 os.remove(path)
         self.inside("systemctl", "daemon-reload")

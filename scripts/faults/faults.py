@@ -13,14 +13,18 @@ class Fault:
     alerts: tuple = ()
     # Why no alert is to be expected, where there is none.
     quiet: str = ""
+    # Whether it needs systemd, and is left out without --systemd.
+    booted: bool = False
+    # Whether it needs more than namespaces, or depends on how fast the machine is; --short does not draw it.
+    apart: bool = False
 
 
 FAULTS = []
 
 
-def fault(name, cause, *alerts, quiet=""):
+def fault(name, cause, *alerts, quiet="", booted=False, apart=False):
     def add(do):
-        FAULTS.append(Fault(name, do, cause, alerts, quiet))
+        FAULTS.append(Fault(name, do, cause, alerts, quiet, booted, apart))
         return do
     return add
 
@@ -169,6 +173,120 @@ def _(m):
     m.exit = m.exits()
 
 
+# --- What the unit and the machine give the agent -----------------------------------------------------------------------
+
+@fault("too few file descriptors to start", r"Too many open files \(raise LimitNOFILE= of the unit", "SpoolshipDown")
+def _(m):
+    m.stop()
+    m.limit_files(14)
+    m.exit = m.exits()
+
+
+@fault("too few file descriptors for the files of the spool", r"files are held open at most.*raise LimitNOFILE",
+       quiet="everything is read, with fewer files open; `status` says so")
+def _(m):
+    m.stop()
+    m.limit_files(128)
+    m.start()
+    m.judge()
+    m.sell()
+
+
+# As many inotify instances as the user may have; a process can have more files open than that on every kernel with its own settings.
+HOG = """import ctypes, resource, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+library = ctypes.CDLL(None)
+while library.inotify_init1(0) >= 0:
+    pass
+print("all", flush=True)
+time.sleep(600)
+"""
+
+
+@fault("other programs of the agent's user have all instances of inotify", r"raise fs\.inotify\.max_user_instances",
+       quiet="directories are polled, and everything is read a little later; `status` and the log say so", apart=True)
+def _(m):
+    m.stop()
+    # The kernel counts by user, so nobody else's limit is touched, nor the machine's setting.
+    m.spawn("hog", ["chroot", m.tree, "setpriv", "--reuid", "spoolship", "--regid", "spoolship", "--clear-groups", "/usr/bin/python3", "-c", HOG])
+    m.after = lambda: m.end("hog")
+    m.until(20, "the instances", lambda: "all" in open(f"{m.work}/hog.log").read())
+    m.start()
+    m.judge()
+    m.sell()
+
+
+@fault("the unit's user does not exist", r"runs the agent as user nobody-here, who does not exist", "SpoolshipDown", booted=True)
+def _(m):
+    m.stop()
+    m.unit("User=nobody-here")
+    m.exit = m.exits()
+
+
+@fault("files to be read where the unit's sandbox hides them", r"ProtectHome=read-only",
+       quiet="`check` says so before the start, `status` afterwards", booted=True)
+def _(m):
+    m.sh("mkdir -p /home/web/logs; echo '{}' >/home/web/logs/access.log; chmod 755 /home /home/web /home/web/logs")
+    m.after = lambda: m.sh("rm -rf /home/web")
+    restarted(m, '[apps.web]\nread = ["/home/web/logs/*.log"]\n')
+
+
+@fault("the agent gets no CPU time", r"the agent itself waited \d+ s for the CPU", quiet="it sends again as soon as it gets some", apart=True)
+def _(m):
+    # One failure, which stays to be seen after the agent has got its CPU again.
+    configured(m, lambda base: base.replace('intervals = ["500ms"]', 'intervals = ["1h"]'))
+    group = CPUGroup()
+    m.after = group.remove
+    m.before_stop = lambda: group.allow(None)
+    group.add(m.processes["agent"].pid)
+    # How far it comes with so little is chance: a batch may still arrive, and then the next one is tried.
+    for start in range(0, 100, 20):
+        group.allow(0.002)
+        m.sell(start=start)
+        time.sleep(12)
+        group.allow(None)
+        if m.until(5, None, lambda: "waited" in m.spoolship("status")):
+            break
+
+
+class CPUGroup:
+    """A control group whose processes get a share of one CPU."""
+
+    PERIOD = 500_000
+
+    def __init__(self):
+        # Version 1 of the kernel's control groups has a tree for the CPU.
+        self.is_old = os.path.isdir("/sys/fs/cgroup/cpu")
+        home = "/sys/fs/cgroup/cpu" if self.is_old else "/sys/fs/cgroup"
+        self.path = f"{home}/spoolship-faults-{os.getpid()}"
+        os.makedirs(self.path, exist_ok=True)
+
+    def write(self, file, text):
+        with open(f"{self.path}/{file}", "w") as out:
+            out.write(text)
+
+    def add(self, process):
+        self.write("cgroup.procs", str(process))
+
+    def allow(self, share):
+        """Allows this share of a CPU; all of it for none."""
+        quota = None if share is None else int(share * self.PERIOD)
+        if self.is_old:
+            self.write("cpu.cfs_period_us", str(self.PERIOD))
+            self.write("cpu.cfs_quota_us", str(quota or -1))
+        else:
+            self.write("cpu.max", f"{quota or 'max'} {self.PERIOD}")
+
+    def remove(self):
+        try:
+            os.rmdir(self.path)
+        except OSError:
+            # A process that has not ended yet.
+            time.sleep(1)
+            os.rmdir(self.path)
+
+
 # --- Destinations --------------------------------------------------------------------------------------------------------
 
 @fault("the destination does not listen", r"[Cc]onnection refused|[Cc]ould not connect|[Ff]ailed to connect", "SpoolshipDestinationFailing",
@@ -277,7 +395,7 @@ def _(m):
     m.write(['{"name":"large","text":"%s"}' % os.urandom(4096).hex()])
 
 
-def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444, page=b""):
+def serve(machine, *, names="IP:127.0.0.1", host="127.0.0.1", days=90, wants=False, port=8444, page=b""):
     """A TLS server with a certificate of an authority of its own, trusted by the destination, that answers 200 with the page."""
     home = machine.path("/root/tls")
     machine.sh(f"""
@@ -312,7 +430,7 @@ def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444, pag
         def handle_error(self, *_):
             pass
 
-    server = Server(("127.0.0.1", port), Handler)
+    server = Server((host, port), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     machine.after = lambda: (server.shutdown(), server.server_close())
@@ -353,6 +471,34 @@ def _(m):
     serve(m, wants=True)
     m.reload()
     m.sell()
+
+
+# A router whose other side has a smaller MTU, and that does not say so: it sends what comes for 10.64.0.2 back to 10.64.0.1 as from
+# there, and drops large packets. With both addresses exchanged, checksums stay right.
+ROUTER = """import fcntl, os, struct
+tun = os.open("/dev/net/tun", os.O_RDWR)
+fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH", b"path", 0x1001))
+print("path", flush=True)
+while True:
+    packet = os.read(tun, 65536)
+    if len(packet) <= 1300 and packet[0] >> 4 == 4:
+        os.write(tun, packet[:12] + packet[16:20] + packet[12:16] + packet[20:])
+"""
+
+
+@fault("a router drops large packets, and does not say so", r"MTU", "SpoolshipDestinationFailing", apart=True)
+def _(m):
+    m.spawn("router", ["python3", "-c", ROUTER])
+    m.until(10, "the router", lambda: "path" in m.run("ip", "link"))
+    m.run("ip", "addr", "add", "10.64.0.1/24", "dev", "path")
+    m.run("ip", "link", "set", "path", "up", "mtu", "1500")
+    serve(m, names="IP:10.64.0.2", host="10.64.0.1")
+    end = m.after
+    m.after = lambda: (end(), m.end("router"))
+    m.configure(BASE.replace("127.0.0.1:8443", "10.64.0.2:8444"))
+    m.reload()
+    # Larger than a packet, and compression does not help.
+    m.write('{"name":"Sold","text":"%s"}' % os.urandom(2000).hex() for _ in range(10))
 
 
 @fault("the file of the certificate authority becomes garbage", r"ca\.pem", "SpoolshipRestartWouldFail")

@@ -51,6 +51,8 @@ class Machine:
         self.tree = f"{self.work}/root"
         self.processes = {}
         self.agent = None
+        # Limit of the agent's file descriptors; none for this process's own.
+        self.files = None
         binary = binary and os.path.realpath(binary)
         for name in ("mem", "root"):
             os.mkdir(f"{self.work}/{name}")
@@ -143,13 +145,18 @@ class Machine:
     def writable(self, path):
         """The unit's sandbox is not here: nothing stands in the way."""
 
+    def limit_files(self, count):
+        """Lets the agent open fewer files, from its next start until the next reset."""
+        self.files = count
+
     def start(self, waits=True):
         """Starts the agent as the unit does."""
         unit = open(self.path("/usr/lib/systemd/system/spoolship.service")).read()
         command = re.search(r"(?m)^ExecStart=(.*)$", unit)[1].split()
         capability = "-all,+lease"
+        limit = [] if self.files is None else ["prlimit", f"--nofile={self.files}"]
         agent = self.spawn("agent", [
-            "setpriv", "--reuid", "spoolship", "--regid", "spoolship", "--init-groups", "--no-new-privs", "--inh-caps", capability,
+            *limit, "setpriv", "--reuid", "spoolship", "--regid", "spoolship", "--init-groups", "--no-new-privs", "--inh-caps", capability,
             "--ambient-caps", capability, "--bounding-set", capability, "env", "-i", "PATH=/usr/bin:/bin",
             "NOTIFY_SOCKET=/run/notify", "WATCHDOG_USEC=4000000", *command],
             preexec_fn=lambda: (os.chroot(self.tree), os.chdir("/"), os.umask(0o077), clock_filter()))
@@ -228,6 +235,7 @@ class Machine:
     def reset(self):
         """As after the installation, with one destination that works, and an app."""
         self.stop()
+        self.files = None
         for name in list(self.processes):
             self.end(name)
         self.sh("""
