@@ -57,7 +57,8 @@ struct ReadinessTests {
         let one = try answer(report, "/readyz/main")
         #expect(one.status == 503)
         #expect(
-            one.text.hasPrefix("not ready; main: 503 for 3h12m, next try in 41s; 12,431 waiting (3 critical)")
+            one.text.hasPrefix(
+                "not ready; main: failing for 3h12m, next try in 41s: 503; 12,431 waiting (3 critical)")
         )
         #expect(!one.text.contains("Table"))
         // Without a route the last failure is an older one.

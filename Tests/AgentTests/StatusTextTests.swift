@@ -15,7 +15,7 @@ struct StatusTextTests {
         let report = SampleReport.failing
         #expect(
             StatusText(report).destinationLine(report.destinations[0])
-                == "main: 503 for 3h12m, next try in 41s; 12,431 waiting (3 critical), oldest 3h12m, "
+                == "main: failing for 3h12m, next try in 41s: 503; 12,431 waiting (3 critical), oldest 3h12m, "
                 + "cap reached in about 5h")
     }
 
@@ -70,8 +70,12 @@ struct StatusTextTests {
             return StatusText(report).destinationLine(report.destinations[0])
         }
         let token = "no credentials: the token endpoint answered 500 when asked for a bearer token"
-        #expect(line("answered 500", .waitingForRetry).hasPrefix("main: 500 for 3h12m,"))
-        #expect(line(token, .waitingForRetry).hasPrefix("main: \(token) for 3h12m,"))
+        #expect(
+            line("answered 500", .waitingForRetry).hasPrefix(
+                "main: failing for 3h12m, next try in 41s: 500;"))
+        #expect(
+            line(token, .waitingForRetry).hasPrefix(
+                "main: failing for 3h12m, next try in 41s: \(token);"))
         #expect(
             line(token, .retryAfter).hasPrefix(
                 "main: asked to wait (\(token)) for 3h12m, next try in 41s;"))
@@ -145,11 +149,11 @@ struct StatusTextTests {
         let report = thirty
         let screen = StatusText(report).screen
         #expect(screen.contains(": ready, 2 of 30 destinations failing: d29, d30\n"))
-        let line = "503 for 3m; 37 waiting, oldest 4s"
+        let line = "failing for 3m: 503; 37 waiting, oldest 4s"
         #expect(screen.contains("\n\nd29: \(line)\nd30: \(line)\nd1: active"))
         let page = StatusPage(report, history: StatusPageTests.history(failing: false)).html
         #expect(page.contains("<p class=\"pill fair\">Ready, 2 of 30 destinations failing: d29, d30</p>"))
-        #expect(page.contains("<li>d29: 503 for 3m; 37 events wait, the oldest for 4s</li>"))
+        #expect(page.contains("<li>d29: failing for 3m: 503; 37 events wait, the oldest for 4s</li>"))
         var held = report
         held.obstacles = ["d29 is held: answered 503"]
         held.standingStill = ["d29"]
@@ -167,7 +171,7 @@ struct StatusTextTests {
         #expect(words.screen.contains("\nd30                   8,313,758      8,313,721             37\n"))
         #expect(words.screen.contains("`spoolship status --destination NAME`"))
         let one = words.screen(of: "d29") ?? ""
-        #expect(one.hasPrefix("d29: 503 for 3m") && one.contains("critical"))
+        #expect(one.hasPrefix("d29: failing for 3m: 503") && one.contains("critical"))
         #expect(one.contains("https://logs.example:8443"))
         #expect(words.screen(of: "d31") == nil)
     }

@@ -55,15 +55,14 @@ extension StatusText {
         switch destination.state {
         case .active: return active(destination)
         case .held:
-            return
-                "held\(standing(destination)): "
-                + "\(destination.lastFailure?.failure.message ?? "failed before the agent's start"); "
-                + "fix it or its settings, then reload\(next)"
+            let failure = destination.lastFailure?.failure.message ?? "failed before the agent's start"
+            return "held\(standing(destination))\(next): \(failure); fix it or its settings, then reload"
         case .breakerOpen:
-            return "\(why(destination))\(standing(destination))"
-                + (next.isEmpty
+            return failing(
+                destination,
+                next.isEmpty
                     ? ", suspended until a restart, a network change or `spoolship resume`" : next)
-        case .waitingForRetry: return "\(why(destination))\(standing(destination))\(next)"
+        case .waitingForRetry: return failing(destination, next)
         case .retryAfter:
             return "asked to wait (\(why(destination)))\(standing(destination))\(next)"
         case .offline: return "offline\(standing(destination)): there is no route to it"
@@ -95,7 +94,14 @@ extension StatusText {
         return destination.lastFailure.map { "(last failure \($0.at))" } ?? "since before the agent's start"
     }
 
-    /// The time of the next attempt, as the end of a sentence.
+    /// How long a destination has failed, what comes next, and the reason. The reason comes last, because it
+    /// may be a sentence or a question.
+    private func failing(_ destination: StatusReport.Destination, _ next: String) -> String {
+        guard destination.lastFailure != nil else { return "failing since before the agent's start\(next)" }
+        return "failing\(standing(destination))\(next): \(why(destination))"
+    }
+
+    /// The time of the next attempt, as the end of a clause.
     private func next(_ destination: StatusReport.Destination) -> String {
         destination.nextAttempt.map { ", next try in \(until($0))" }
             ?? (destination.inFlight > 0 ? ", being tried now" : "")
@@ -107,7 +113,7 @@ extension StatusText {
     /// The state of a destination without an obstacle.
     private func active(_ destination: StatusReport.Destination) -> String {
         if let (failure, at) = destination.standingFailure {
-            return "\(failure.message) \(since(at)) ago\(next(destination))"
+            return "failed \(since(at)) ago\(next(destination)): \(failure.message)"
         }
         guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
         return "active, acknowledged \(since(last)) ago"

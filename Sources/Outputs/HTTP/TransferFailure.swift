@@ -179,7 +179,7 @@ enum TransferFailure {
         let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
         guard number != 0 else { return "no connection to \(host): \(said)" }
         return
-            "no connection to \(host): \(SystemError.clause(number)): is it running, is the port right?"
+            "no connection to \(host): \(SystemError.clause(number)): check that it runs, and the port"
     }
 
     /// The failure for a timeout, by the step at which it happened.

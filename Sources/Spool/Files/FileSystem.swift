@@ -5,6 +5,15 @@ internal import Glibc
 /// The system calls of the spool. Each works beneath an open directory (openat2(2) with RESOLVE_BENEATH);
 /// none follows a link, or blocks on a lease or a FIFO.
 enum FileSystem {
+    /// Whether the process may open another file now. If so, EMFILE was about a limit of its user.
+    static var hasDescriptorLeft: Bool {
+        let raw = epoll_create1(Int32(EPOLL_CLOEXEC))
+        if raw >= 0 {
+            close(raw)
+        }
+        return raw >= 0
+    }
+
     /// Opens a file or directory for its metadata only (O_PATH). This is safe for any kind of file, including
     /// FIFOs and devices, on which a normal `open` could block or have effects.
     static func openPath(_ directory: Int32, _ name: FileName) throws(SystemError) -> Descriptor {

@@ -75,12 +75,15 @@ final class SpoolWatch {
         }
     }
 
-    /// Why directories are polled. EMFILE has two causes: too many inotify instances, or too many open files.
+    /// Why directories are polled, and the limit to raise. EMFILE has two causes: the user has too many
+    /// inotify instances, or the process has too many open files and can open no other file either.
     private static func reason(_ error: SystemError) -> String {
         switch error.number {
         case EMFILE:
-            "no inotify instance is left: raise fs.inotify.max_user_instances,"
-                + " or LimitNOFILE if the agent has no file left"
+            FileSystem.hasDescriptorLeft
+                ? "the agent's user has no inotify instance left: raise"
+                    + " fs.inotify.max_user_instances (sysctl)"
+                : "the agent has no file left to open: raise LimitNOFILE= of the unit"
         case ENFILE: "this machine has no file left to open: raise fs.file-max"
         default: "inotify is not available: \(error)"
         }
