@@ -82,6 +82,23 @@ struct ContainerTestCommandTests {
         #expect((try? JSONValue(parsing: output)) != nil)
     }
 
+    @Test("why a rule holds is said with a number's digits as the event has them, with --json and without")
+    func exactValues() throws {
+        let document = try write(
+            "GTM-1",
+            #"""
+            {"id": "GTM-1", "version": 1, "macros": {"n": {"type": "event_property", "path": "n"}},
+             "rules": {"big": {"conditions": [{"macro": "n", "equals": "18446744073709551615"}]}},
+             "tags": [{"name": "t", "type": "prioritise", "priority": "critical", "rules": ["big"]}]}
+            """#)
+        let events = try write("events", #"{"name":"n","properties":{"n":18446744073709551615}}"# + "\n")
+        let text = KeptConsole.run("container", "test", document, "--events", events).1.output
+        #expect(text.contains(#"n equals "18446744073709551615" (it is 18446744073709551615)"#), "\(text)")
+        let json = KeptConsole.run("container", "test", "--json", document, "--events", events).1.output
+        #expect(json.contains(#""value": 18446744073709551615,"#), "\(json)")
+        #expect(json.contains(#""comparand": "18446744073709551615""#), "\(json)")
+    }
+
     @Test(
         "tm16: tags after a discard are not reported as fired; the functions that a document calls are listed"
     )

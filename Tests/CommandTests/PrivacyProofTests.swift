@@ -63,6 +63,41 @@ struct PrivacyProofTests {
         #expect(found.verdict(isLate: true) == .found(2) && found.controls == 3 && !found.isSearched)
     }
 
+    @Test("only a proof exits with 0: what got no event is named, and so is what was not searched")
+    func exitCodes() {
+        func exit(_ places: [ProofPlace], late: [String] = []) -> (code: ExitCode, message: String)? {
+            PrivacyCommand.failure(of: PrivacyProof.Findings(places: places, late: late)).map {
+                ($0.code, $0.message)
+            }
+        }
+        let log = ProofPlace(name: "log (journal)")
+        let loki = ProofPlace(name: "receiver, loki", kind: .receiver, controls: 3)
+        let otlp = ProofPlace(name: "receiver, otlp", kind: .receiver)
+        let tap = ProofPlace(name: "tap", kind: .output)
+        #expect(exit([log, loki]) == nil)
+        #expect(exit([log, loki, otlp, tap])?.code == .temporaryFailure)
+        let named = "no event came to receiver, otlp; tap,"
+        #expect(exit([log, loki, otlp, tap])?.message.hasPrefix(named) == true)
+        #expect(exit([log, otlp])?.message.hasPrefix("no event arrived") == true)
+        #expect(exit([loki], late: ["3 events"])?.message.contains("3 events") == true)
+        let unread = ProofPlace(name: "queue", isSearched: false)
+        #expect(exit([loki, unread])?.message.contains("could not be searched: queue") == true)
+        let found = ProofPlace(name: "queue", found: 1)
+        #expect(exit([loki, otlp, found, unread], late: ["1 event"])?.code == .negative)
+    }
+
+    @Test("an app of logs has no pushes: none is written in its proof")
+    func pushesOfLogs() {
+        func lines(_ hasPushes: Bool) -> [String] {
+            ProofEvents(
+                events: [["name": "Proof"]], paths: [["properties", "email"]], marker: "m", control: "c",
+                hasPushes: hasPushes
+            ).lines
+        }
+        let push = #"{"type":"data_layer","email":"m"}"#
+        #expect(lines(true).contains(push) && !lines(false).contains(push))
+    }
+
     @Test("files are searched as far as they can be read; what cannot be read is not searched")
     func unreadableFiles() throws {
         let directory = try TemporaryDirectory()

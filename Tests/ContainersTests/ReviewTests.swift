@@ -56,6 +56,13 @@ struct ReviewTests {
         }
     }
 
+    @Test("a number that would change by being read is reported with its position")
+    func lostNumber() {
+        let found = found(
+            "{\"id\": \"A\", \"version\": 1,\n \"values\": {\"a\": 1, \"b\": [18446744073709551615]}}")
+        #expect(found.count == 1 && found[0].hasPrefix("2:27 the number 18446744073709551615 "), "\(found)")
+    }
+
     @Test("a byte that is not UTF-8 is reported with its position")
     func notUTF8() {
         for (bytes, place) in [

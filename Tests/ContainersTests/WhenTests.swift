@@ -144,7 +144,7 @@ struct WhenTests {
         #expect(
             rule.conditions.map(\.condition.macro) == ["name", "properties.amount", "country", "country"])
         #expect(rule.conditions.map(\.holds) == [true, false, false, true])
-        #expect(rule.conditions[1].value == 5)
+        #expect(rule.conditions[1].value == "5")
     }
 
     @Test("rules, collections, blocking rules and rollouts take expressions")

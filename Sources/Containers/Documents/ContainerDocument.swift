@@ -51,7 +51,7 @@ public struct ContainerDocument: Sendable, Equatable {
         let (value, lost) = try relaying(try KeptNumbers.read(bytes)) { (error: JSONError) in
             ContainerError(.notJSON, error.description)
         }
-        if let number = lost {
+        if let number = lost?.number {
             throw ContainerError(
                 .form,
                 "the number \(number) has more digits than a number can hold; write it as a text, "

@@ -86,12 +86,15 @@ public struct DocumentReview: Sendable {
         return Array(bytes[..<range.lowerBound]) + Array(part.utf8) + Array(bytes[range.upperBound...])
     }
 
-    /// Offset of the part at a path; in a text that is not JSON, of the byte where it stops being JSON.
+    /// Offset of the part at a path; in a text that is not JSON, of the byte where it stops being JSON; in
+    /// a text with a number that would change, of that number.
     private static func offset(of path: String, in bytes: [UInt8]) -> Int {
         if let offset = firstInvalidByte(of: bytes) { return offset }
         do throws(JSONError) { _ = try JSONValue(parsing: bytes) } catch {
             return min(error.offset, bytes.count)
         }
+        // A number that would change by being read is a mistake of the whole text.
+        if path.isEmpty, let lost = try? KeptNumbers.read(bytes).lost { return lost.offset }
         return way(to: path, in: bytes).last?.range.lowerBound ?? 0
     }
 

@@ -280,7 +280,7 @@ private struct ContainerTest {
         let tags = trial.tags.map { tag -> JSONValue in
             [
                 "tag": .string(tag.tag), "fires": .bool(tag.fires), "not_reached": .bool(tag.isCutOff),
-                "rules": .array(tag.rules.map { ContainerTest.json($0) }),
+                "rules": .array(tag.rules.map(json)),
             ]
         }
         func parsed(_ text: String?) -> JSONValue { text.map { numbers.value(of: $0) } ?? .null }
@@ -294,12 +294,12 @@ private struct ContainerTest {
     }
 
     /// A rule and its conditions as JSON.
-    private static func json(_ rule: TagExplanation.RuleExplanation) -> JSONValue {
+    private func json(_ rule: TagExplanation.RuleExplanation) -> JSONValue {
         let conditions = rule.conditions.map { explained -> JSONValue in
             [
-                "macro": .string(explained.condition.macro), "value": explained.value,
+                "macro": .string(explained.condition.macro), "value": numbers.value(of: explained.value),
                 "predicate": .string(explained.condition.predicate.rawValue),
-                "comparand": explained.comparand,
+                "comparand": numbers.value(of: explained.comparand),
                 "negate": .bool(explained.condition.negate),
                 "ignore_case": .bool(explained.condition.ignoreCase),
                 "holds": .bool(explained.holds),

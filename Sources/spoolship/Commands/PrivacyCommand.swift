@@ -26,10 +26,10 @@ enum PrivacyCommand {
             If rules need other events than these, --events FILE names events to plant the marker in, one \
             object a line; the first of them in every spelling of names and values.
 
-            Exits with 0 if the marker is nowhere and events were seen, with 1 if it is somewhere, with 75 \
-            if no event arrived, not all of them in time, or a place could not be searched, which proves \
-            nothing. A receiver to which nothing came proves nothing either. Rules of the configuration \
-            that hide or change members are in force, too.
+            Exits with 0 if the marker is nowhere and events were seen wherever they go, with 1 if it is \
+            somewhere, with 75 if that is not proved: no event came to a receiver, tap or the file, not all \
+            of them in time, or a place could not be searched. Rules of the configuration that hide or \
+            change members are in force, too.
 
             A redaction with a condition is proved for these events only: each is named with its condition, \
             because events for which it does not hold keep the value.
@@ -100,25 +100,36 @@ enum PrivacyCommand {
             let styled = invocation.console.styled(HelpText.pad(verdict.text, to: 14), verdict.colour)
             try invocation.console.print("  \(title)  \(styled)  \(seen)")
         }
+        if let failure = failure(of: findings) { throw failure }
+    }
+
+    /// Why the findings are no proof; nil if they are one.
+    static func failure(of findings: PrivacyProof.Findings) -> CommandFailure? {
+        let places = findings.places
+        func unproved(_ reason: String) -> CommandFailure { CommandFailure(.temporaryFailure, reason) }
         // A marker that was found decides first: it disproves the redaction even if few events arrived.
-        guard places.allSatisfy({ $0.found == 0 }) else { throw CommandFailure(.negative) }
+        guard places.allSatisfy({ $0.found == 0 }) else { return CommandFailure(.negative) }
         guard findings.late.isEmpty else {
-            throw CommandFailure(
-                .temporaryFailure,
+            return unproved(
                 "gave up waiting for \(findings.late.joined(separator: ", ")), so nothing is proved;"
                     + " try again, or with fewer events in --events")
         }
         let unsearched = places.filter { !$0.isSearched }.map(\.name)
         guard unsearched.isEmpty else {
-            throw CommandFailure(
-                .temporaryFailure,
+            return unproved(
                 "could not be searched: \(unsearched.joined(separator: ", ")), so nothing is proved;"
                     + " try again, or with fewer events in --events")
         }
         guard places.contains(where: { $0.kind == .receiver && $0.controls > 0 }) else {
-            throw CommandFailure(
-                .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")
+            return unproved("no event arrived, so nothing is proved; name events with --events FILE")
         }
+        let empty = places.filter { $0.verdict(isLate: false) == .nothingCame }.map(\.name)
+        guard empty.isEmpty else {
+            return unproved(
+                "no event came to \(empty.joined(separator: "; ")), so nothing is proved for these;"
+                    + " name events that reach them with --events FILE")
+        }
+        return nil
     }
 
     /// What is printed about a place, and its colour: green only for a proof.

@@ -43,7 +43,9 @@ struct PrivacyProof {
     /// What the app writes. The marked value is an e-mail address, so that redactions by a pattern for
     /// addresses find it, too.
     private var written: ProofEvents {
-        ProofEvents(events: events, paths: paths, marker: marker + "@example.com", control: control)
+        ProofEvents(
+            events: events, paths: paths, marker: marker + "@example.com", control: control,
+            hasPushes: !ofApp.contains("kind = \"log\""))
     }
     /// The search of what the agent leaves.
     private var search: ProofSearch {

@@ -10,6 +10,9 @@ struct ProofEvents {
     let marker: String
     /// A text outside of the marked value, which no rule hides.
     let control: String
+    /// Whether the app's `data_layer` lines are pushes. Those of logs are records like others, in which the
+    /// member of a push is at another path.
+    var hasPushes = true
 
     /// All lines that the app writes, for each path.
     var lines: [String] { paths.flatMap { path in lines(with: path) } }
@@ -59,7 +62,9 @@ struct ProofEvents {
                 shape("record") { .object(($0.members ?? []).filter { $0.key != "name" }) },
                 shape("large", with(pad)), shape("late", with(pad, before: true)),
                 shape("push", with(.init("type", "data_layer"), before: true)),
-                ProofEvents.plant(.string(marker), at: pushed, in: ["type": "data_layer"]).description,
+                hasPushes
+                    ? ProofEvents.plant(.string(marker), at: pushed, in: ["type": "data_layer"]).description
+                    : plain,
                 shape("timeless", with(.init("timestamp", "no time"))), String(plain.dropLast(2)),
                 "\(last)=\(marker) and not JSON at all",
                 shape("refused", with(.init("consent", false))),

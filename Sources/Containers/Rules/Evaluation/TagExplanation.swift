@@ -1,4 +1,4 @@
-package import Model
+internal import Model
 
 /// Why a tag fires or does not, for people.
 public struct TagExplanation: Sendable, Equatable {
@@ -20,10 +20,10 @@ public struct TagExplanation: Sendable, Equatable {
     package struct ConditionExplanation: Sendable, Equatable {
         /// The condition.
         package let condition: Condition
-        /// The value of its macro.
-        package let value: JSONValue
-        /// The value that it is compared with.
-        package let comparand: JSONValue
+        /// The value of its macro, as JSON: numbers as they were written.
+        package let value: String
+        /// The value that it is compared with, as JSON.
+        package let comparand: String
         /// Whether the condition holds.
         package let holds: Bool
     }
@@ -76,6 +76,11 @@ struct TagExplainer {
         return found
     }
 
+    /// The value of a macro as JSON.
+    private func spelled(_ macro: Int) -> String {
+        String(decoding: evaluation.value(ofMacro: macro).jsonText(evaluation.base), as: UTF8.self)
+    }
+
     /// Explains the conditions of a rule.
     private func explanations(ofConditions rule: Int) -> [TagExplanation.ConditionExplanation] {
         let definition = evaluation.container.document.rules[rule]
@@ -83,11 +88,10 @@ struct TagExplainer {
             let compiled = evaluation.container.conditions[number]
             let comparand =
                 compiled.comparandMacro < 0
-                ? condition.comparand.constant
-                : evaluation.value(ofMacro: compiled.comparandMacro).json(evaluation.base)
+                ? condition.comparand.constant.description : spelled(compiled.comparandMacro)
             return TagExplanation.ConditionExplanation(
-                condition: condition, value: evaluation.value(ofMacro: compiled.macro).json(evaluation.base),
-                comparand: comparand, holds: evaluation.holds(condition: number))
+                condition: condition, value: spelled(compiled.macro), comparand: comparand,
+                holds: evaluation.holds(condition: number))
         }
     }
 }
