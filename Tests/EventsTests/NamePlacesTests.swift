@@ -146,8 +146,10 @@ struct NamePlacesTests {
         var accepting = JSONScanner()
         accepting.addressName = Array("ip".utf8)
         var noted = 0
+        let names = NamePlacesTests.names.filter {
+            !$0.isEmpty && !$0.contains(" ") && !$0.contains("\"")
+        }
         for _ in 0..<6_000 {
-            let names = NamePlacesTests.names.filter { !$0.isEmpty && !$0.contains(" ") && !$0.contains("\"") }
             let count = [1, 3, 8, 40].randomElement(using: &random) ?? 1
             let pairs = (0..<count).map { _ in
                 "\(names.randomElement(using: &random) ?? "a")="
