@@ -30,9 +30,9 @@ public struct ErasedRecords: Sendable, Equatable {
     /// Deliveries removed from the queue, by destination; the ledger counts them as discarded with the
     /// reason `erased`.
     public var deliveries: [DestinationName: Int] = [:]
-    /// Batches that may have been sent before. Their other events are sent again in new batches, so
+    /// Number of batches that may have been sent before. Their other events are sent again in new batches, so
     /// receivers may get those twice.
-    public var dissolvedBatches = 0
+    public var dissolvedBatches: Int { dissolved.count }
     /// Events that are being sent at the moment and therefore could not be removed.
     public var eventsInFlight = 0
     /// Chunks that could not be read. Their events are counted as lost when they are due to be sent.
@@ -49,6 +49,8 @@ public struct ErasedRecords: Sendable, Equatable {
     /// Stored sessions removed, by producer.
     public var sessions = 0
 
+    /// Ids of the batches that `dissolvedBatches` counts. A trial finds the same batch in each of its chunks.
+    var dissolved: Set<BatchID> = []
     /// Chunks that were skipped because a batch with some of their events is in flight; `erase` retries
     /// them.
     var chunksInFlight: [Int64] = []
@@ -72,7 +74,7 @@ public struct ErasedRecords: Sendable, Equatable {
     mutating func add(_ other: ErasedRecords) {
         events += other.events
         deliveries.merge(other.deliveries, uniquingKeysWith: +)
-        dissolvedBatches += other.dissolvedBatches
+        dissolved.formUnion(other.dissolved)
         eventsInFlight += other.eventsInFlight
         damagedChunks += other.damagedChunks
         deadLetters += other.deadLetters

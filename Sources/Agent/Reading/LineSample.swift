@@ -80,6 +80,9 @@ public struct LineSample: Sendable {
     public let containersWithoutDocument: [String]
     /// The file's path as conditions of rules see it: relative for the spool, else absolute.
     let file: String
+    /// True if there are schemas, and the lines are not compared with them as the events that they may be in
+    /// the spool: files that the configuration does not read are shown as records.
+    public private(set) var isWithoutSchemas = false
     /// Results for lines of text.
     public private(set) var texts = Texts()
     /// True if the configuration reads the file: a pattern of `read` matches it, or it is in the spool.
@@ -137,6 +140,7 @@ public struct LineSample: Sendable {
             intake = settings.forPlaces(intake)
         }
         schemas = try settings.schemasForSample()
+        isWithoutSchemas = !isRead && !schemas.set.schemas.isEmpty
         containersWithoutDocument = settings.containers.filter { $0.url != nil }.map(\.id)
         var random = KernelRandom()
         var pass = EventPass(options: intake.events)

@@ -174,7 +174,7 @@ struct AgentStatus: Sendable {
             : ""
         let window = HumanText.duration(settings.dedup.window)
         return [
-            "repeats: \(HumanText.count(discarded)) discarded,"
+            "repeats: \(HumanText.count(discarded)) \(discarded == 1 ? "delivery" : "deliveries") discarded,"
                 + " \(HumanText.plural(found.ids, "id")) remembered for \(window)\(early)"
         ]
     }

@@ -109,7 +109,7 @@ struct Eraser {
             erased.deliveries[name, default: 0] += row.events - rest.events
             guard let batch = row.batch, batches.insert(batch).inserted else { continue }
             if transaction.state.mayHaveBeenSent(row, in: transaction.state.figures.lanes[lane]) {
-                erased.dissolvedBatches += 1
+                erased.dissolved.insert(batch)
             }
             guard !isTrial else { continue }
             if row.isFormed, let found = try transaction.file.lookUp(batch) {

@@ -64,6 +64,11 @@ struct SampleReport {
         for line in sample.lines.filter({ $0.problem != nil }).prefix(SampleReport.most) {
             out += "\(line.number): quarantined, \(line.problem ?? "")\n"
         }
+        if sample.isWithoutSchemas {
+            out +=
+                "  records are compared with the schema of log only: for the schemas of events name the file"
+                + " in an app with kind = \"event\", or put it into the spool\n"
+        }
         let unknown = sample.containersWithoutDocument
         if !unknown.isEmpty {
             out +=
