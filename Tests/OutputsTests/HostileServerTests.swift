@@ -116,6 +116,32 @@ struct HostileServerTests {
         #expect((0.4...45).contains(seconds))
     }
 
+    @Test(
+        "over HTTP/2 a silent or senseless server is not taken for a name that was not resolved",
+        arguments: [[], [UInt8](repeating: 0xFF, count: 64)])
+    func hostileHTTP2(bytes: [UInt8]) async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity(), http2: true) { connection in
+            connection.write(bytes)
+            connection.hang()
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) {
+            $0.http.version = .http2
+            $0.requestTimeout = .seconds(1)
+            $0.connectTimeout = .seconds(1)
+        }
+        // The second and the third wait for the connection that the first makes.
+        async let first = output.send(try Sample.batch(5, number: 1))
+        async let second = output.send(try Sample.batch(5, number: 2))
+        async let third = output.send(try Sample.batch(5, number: 3))
+        for outcome in [try await first, try await second, try await third] {
+            let failure = retried(outcome)
+            #expect(failure != nil && failure?.kind != .resolve, "\(outcome)")
+            #expect(failure?.message.contains("resolved") == false, "\(outcome)")
+        }
+    }
+
     @Test("a batch with a longer timeout does not prolong the timeout of the next one on the connection")
     func longerRequest() async throws {
         let bench = try Bench()
