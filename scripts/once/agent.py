@@ -7,6 +7,7 @@ import subprocess
 
 class Agent:
     def __init__(self, base, binary, destination, batch):
+        """An agent with a destination, and batches of so many events; None leaves all settings to the destination's text."""
         self.base, self.binary, self.process = base, binary, None
         self.configuration = f"{base}/spoolship.toml"
         for name in ["spool", "state", "runtime"]:
@@ -32,11 +33,11 @@ interval = "1s"
 [retry]
 intervals = ["200ms", "500ms", "1s", "2s"]
 probe_interval = "1s"
-""" + re.sub(r'^name = .*$', lambda name: name[0] + f"""
+""" + (destination if batch is None else re.sub(r'^name = .*$', lambda name: name[0] + f"""
 batch_events = {{ full = {batch}, max = {batch} }}
 request_timeout = "10s"
 connect_timeout = "5s"
-compression = "gzip\"""", destination, count=1, flags=re.MULTILINE))
+compression = "gzip\"""", destination, count=1, flags=re.MULTILINE)))
 
     def start(self):
         log = open(f"{self.base}/agent.log", "ab")

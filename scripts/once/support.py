@@ -45,11 +45,11 @@ def ask(port, path, body=None, headers={}, method=None):
         return answer.read()
 
 
-def printed(title, language):
-    """The first block of a language in a section of docs/destinations.md."""
+def printed(title, language, number=0):
+    """A block of a language in a section of docs/destinations.md: the first, unless a number from 0 says which."""
     with open(f"{ROOT}/docs/destinations.md") as file:
         section = file.read().split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return section.split(f"```{language}\n")[1].split("```")[0]
+    return section.split(f"```{language}\n")[1 + number].split("```")[0]
 
 
 def as_printed(title, base, address):
