@@ -70,8 +70,8 @@ extension EventCondition {
     /// Searches the lines of apps' files: objects by the condition, other texts, and objects that hold a name
     /// twice, by the values that the condition names.
     ///
-    /// An object is not searched for these values: a number as short as 4711 is in many lines, as a part of
-    /// an amount or of a time.
+    /// An event is not searched for these values: a number as short as 4711 is in many lines, as a part of
+    /// an amount or of a time. A push is, as the data layer that it went into: its members have other paths.
     fileprivate func makeLineSearch() -> (_ line: [UInt8], _ app: String) -> Bool {
         let judge = makeJudge()
         return { line, app in
@@ -79,7 +79,8 @@ extension EventCondition {
                 return isMentioned(in: line)
             }
             // Which of two members holds differs between readers; the judge knows one of them.
-            return line.withUnsafeBytes { judge($0, app) } || value.repeatsName && isMentioned(in: line)
+            let isSearched = value.repeatsName || value["type"]?.string == "data_layer"
+            return line.withUnsafeBytes { judge($0, app) } || isSearched && isMentioned(in: line)
         }
     }
 }

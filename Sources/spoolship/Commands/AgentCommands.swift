@@ -90,11 +90,11 @@ enum AgentCommands {
             text += "; \(HumanText.count(Int(inFlight))) are in flight and may arrive"
         }
         try invocation.console.print(text)
-        for command in ["dead-letters", "quarantine"] {
+        for (command, records) in [("dead-letters", "dead letters"), ("quarantine", "quarantined lines")] {
             guard isAll else {
                 // A user who disables collection for privacy has to know what may stay.
                 try invocation.console.print(
-                    "\(command) of \(app) stay: `spoolship \(command) purge --app \(app)`")
+                    "\(records) of \(app) stay, if there are any: `spoolship \(command) purge --app \(app)`")
                 continue
             }
             let answer = try invocation.ask(
