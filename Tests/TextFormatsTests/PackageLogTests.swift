@@ -12,7 +12,9 @@ struct PackageLogTests {
     /// A file, the format that it has, how many records it is, and how many of them have no time: what
     /// journalctl and the slow query log say about themselves.
     static let files: [(file: String, format: String, records: Int, untimed: Int)] = [
-        ("nginx-access.log", "nginx", 5, 0), ("nginx-error.log", "nginx_error", 7, 0),
+        ("nginx-access.log", "nginx", 5, 0), ("apache-access.log", "nginx", 15, 0),
+        ("apache-error.log", "apache_error", 6, 0), ("haproxy.log", "haproxy", 2, 0),
+        ("nginx-error.log", "nginx_error", 7, 0),
         ("postgresql.log", "postgresql", 14, 0), ("redis-server.log", "redis", 15, 0),
         ("mariadb-error.log", "mysql_error", 8, 0), ("mysql-error.log", "mysql_error", 6, 0),
         ("mariadb-slow.log", "mysql_slow", 3, 1), ("mysql-slow.log", "mysql_slow", 3, 1),
@@ -32,7 +34,7 @@ struct PackageLogTests {
         let found = try records(bytes, format).map { members(try parsed(format, $0.bytes).get()) }
         #expect(found.count == count)
         #expect(found.count { $0["timestamp"] == nil } == untimed, "\(found)")
-        if !["nginx", "syslog"].contains(name) {
+        if !["nginx", "haproxy", "syslog"].contains(name) {
             #expect(found.allSatisfy { $0["message"] != nil }, "\(found)")
         }
     }
