@@ -468,6 +468,12 @@ struct StartupCheckTests {
         let path = #""paths":["**.email"]"#
         #expect(try hides("text = \"lines\"", path) == ["apps.shop.text"])
         #expect(try hides("read = [\"\(root)/*.log\"]", path) == ["apps.shop.read"])
+        let parsed = "read = [\"\(root)/*.log\"]\nparse = \"java\""
+        #expect(try hides(parsed, path) == ["apps.shop.read"])
+        #expect(
+            try problems("[apps.shop]\n\(parsed)\n[[rule]]\nredact = [\"email\"]").contains {
+                $0.message.hasSuffix("of lines that its format parses only patterns search JSON in a text")
+            })
         #expect(try hides("read = [\"\(root)/*.log\"]\ntext = \"quarantine\"", path) == [])
         #expect(try hides("text = \"lines\"", #""pattern":"email""#) == [])
     }

@@ -122,11 +122,7 @@ extension StartupCheck {
             }
             for (app, key) in settings.appsWithText
             where compiled.hidesByPath && (container.apps.isEmpty || container.apps.contains(app)) {
-                add(
-                    key,
-                    "sends text: lines that look like parts of JSON are quarantined instead, as \(file) "
-                        + "hides members by path",
-                    severity: .warning)
+                warnOfText(of: app, key, as: "\(file) hides")
             }
             for finding in compiled.findings {
                 add(setting, "\(file): \(finding)", severity: finding.isMistake ? .error : .warning)
@@ -183,13 +179,23 @@ extension StartupCheck {
     /// cannot be applied to a broken JSON text, so lines that look like parts of one are not sent.
     private mutating func warnOfTextHiding() {
         guard settings.rulesForCheck?.hidesByPath == true else { return }
-        for (_, key) in settings.appsWithText {
-            add(
-                key,
-                "sends text: lines that look like parts of JSON are quarantined instead, as rules hide "
-                    + "members by path",
-                severity: .warning)
+        for (app, key) in settings.appsWithText {
+            warnOfText(of: app, key, as: "rules hide")
         }
+    }
+
+    /// Warns that text of an app is quarantined if it may have hidden members, and of what is sent all the
+    /// same: a line that a format has parsed is a record, and the texts in a record are not searched for
+    /// members.
+    private mutating func warnOfText(of app: String, _ key: String, as reason: String) {
+        let isParsed = settings.apps[app]?.isParsed == true
+        add(
+            key,
+            "sends text: lines that look like parts of JSON are quarantined instead, as \(reason) members "
+                + "by path"
+                + (isParsed
+                    ? "; but of lines that its format parses only patterns search JSON in a text" : ""),
+            severity: .warning)
     }
 
     /// Checks the programs of functions, the country database and the time zones of deadlines.
