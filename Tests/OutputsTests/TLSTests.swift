@@ -171,6 +171,7 @@ struct TLSTests {
         for _ in 0..<10 {
             let none = try #require(retried(await bench.output(to: peer.url).send(try Sample.batch(5))))
             judge(none, names: ["client certificate"])
+            #expect(none.message.contains("client certificate"), "\(none.message)")
             let other = try bench.output(to: peer.url) {
                 $0.tls.certificateFile = certificate
                 $0.tls.keyFile = key

@@ -57,7 +57,7 @@ enum TransferFailure {
                 CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
                 (.tls, noTLS(host, said))
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
-                (.connection, "the connection to \(host) broke before an answer arrived: \(said)")
+                (.connection, broken(transfer, options, host, said))
             case CURLE_PROXY: (.connect, "\(host) made no connection: \(said)")
             // libcurl uses the same code for a head that exceeds its own limit (100 KB).
             case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
@@ -81,6 +81,25 @@ enum TransferFailure {
         return hasTunnel ? "\(address.host) through \(proxy)" : "\(proxy) for \(address.host)"
     }
 
+    /// The message for a connection that ended before an answer. A server that requires a client certificate
+    /// may close the connection so early that its alert is lost, and only the kernel's error remains.
+    private static func broken(
+        _ transfer: Transfer, _ options: HTTPOptions, _ host: String, _ said: String
+    ) -> String {
+        let hint =
+            !transfer.hasBegunAnswer && lacksCertificate(transfer, options)
+            ? "; if this happens to each batch, it may require \(certificateHint)" : ""
+        return "the connection to \(host) broke before an answer arrived: \(said)\(hint)"
+    }
+
+    /// How messages name the certificate that the agent shows, and its setting.
+    private static let certificateHint = "a client certificate (tls.certificate)"
+
+    /// Whether the agent has no certificate to show to a server that may ask for one.
+    private static func lacksCertificate(_ transfer: Transfer, _ options: HTTPOptions) -> Bool {
+        transfer.url.hasPrefix("https:") && options.settings.tls.certificateFile == nil
+    }
+
     /// The failure for a reused connection that ended without an answer. There are two other causes: a server
     /// that wants a client certificate and ends new connections without a word, which libcurl does not always
     /// tell from reused ones, and with HTTP/2 a server that requires HTTP/1.1.
@@ -92,8 +111,8 @@ enum TransferFailure {
             return Failure(kind: .connection, message: "\(broke): \(refusal)")
         }
         var hints: [String] = []
-        if url.hasPrefix("https:"), options.settings.tls.certificateFile == nil {
-            hints.append("a client certificate (tls.certificate)")
+        if lacksCertificate(transfer, options) {
+            hints.append(certificateHint)
         }
         if options.http.version == .http2 {
             hints.append("http_version = \"1.1\"")
