@@ -64,6 +64,9 @@ extension RuleEngine {
             decisions.offer(
                 AppCall(container: evaluation.container.document.id, call: evaluation.call(name, parameters)))
         case .denied: break
+        case .hide(_, .scrub(let scrubber)) where !isChanged && !scrubber.mayBe(in: arrived):
+            // Nothing in the event matches, as in most: without this it would be copied twice.
+            break
         case .set, .rename, .remove, .hide:
             if !isChanged {
                 editor.begin(arrived, most: RuleEngine.ceiling(limit))
