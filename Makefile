@@ -2,6 +2,7 @@
 
 # The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing. Each function has a
 # section of its own, so that what nobody calls is left out, and of equal ones all but one. CBuild has what is wrapped.
+# Swift's functions let no exception of C++ through, so their tables for unwinding are for debuggers only: they go into spoolship.debug.
 # sections.ld keeps constants where nothing can write.
 # docs/contributing/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
 # It is built in a directory of its own, so that its build and the tests' do not wait for each other. Side by side they are no faster: two
@@ -10,7 +11,8 @@ BINARY = .build/binary
 RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build --scratch-path $(BINARY) -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
-	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName -Xlinker --icf=all $(FLAGS)
+	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -Xllvm -Xswiftc -force-attribute=nounwind \
+	-Xlinker --wrap=_swift_stdlib_getScalarName -Xlinker --icf=all $(FLAGS)
 # RE2 has another soname in each Debian and Ubuntu. Where its archive needs no other library (Debian 12) it goes into the binary, and
 # one package serves the newer systems too: docs/contributing/one-package-for-newer-systems.md.
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
