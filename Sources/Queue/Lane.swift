@@ -57,8 +57,6 @@ struct Lane {
     /// Chunk to start a search from: every row of a lower chunk is in a batch that this process knows.
     /// Without it, each lease would walk over all batches in flight.
     var cursor: Int64 = 0
-    /// What waits at the head after a step of the clock.
-    var agedHead = AgedHead()
     /// Ages of the events that wait.
     var ages = WaitingAges() { didSet { revision += 1 } }
 

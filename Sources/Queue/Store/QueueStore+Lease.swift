@@ -38,7 +38,6 @@ extension QueueStore {
             found.lane = summary(of: first)
             return
         }
-        try await lookAtAgedHead(request)
         while found.batches.count < count, let free = try nextFree(request) {
             // A batch that turns out to be expired or damaged is no longer free, so the loop ends.
             if let batch = try await find(free, for: request.destination) {
@@ -86,17 +85,6 @@ extension QueueStore {
         found.lane = formed.lane
     }
 
-    /// Finds what waits at the head of a lane because it looks too old by a clock that was just set. Each
-    /// look is short, so that other calls get their turn in between.
-    private func lookAtAgedHead(_ request: LeaseRequest) async throws(QueueError) {
-        while let lane = state.figures.lane(request.destination, request.priority) {
-            let file = try opened()
-            try file.database.begin()
-            if try state.lookAtAgedHead(of: lane, request, file) { return }
-            await Task.yield()
-        }
-    }
-
     /// The summary of a lane now, with the times of its oldest events.
     private func summary(of lane: Int) -> LaneSummary {
         refreshOldest()
@@ -110,7 +98,7 @@ extension QueueStore {
         else { return nil }
         let file = try opened()
         try file.database.begin()
-        return try LaneSearch(state, lane, request, file).nextFree(request)
+        return try LaneSearch(state, lane, file).nextFree(request)
     }
 
     /// Leases a known batch again, with the lane as it is then. No batch if it is gone (purged, moved,
@@ -206,40 +194,11 @@ extension QueueState {
         case needsWrite
     }
 
-    /// Whether what looks too old by a clock that was just set may wait until the clock is trusted: not if
-    /// new events could need its room meanwhile.
-    private var canWait: Bool {
-        environment.isClockSettling() && refusal == nil && fullEpisode == nil && givenUp == nil
-            && figures.totals.stored <= effectiveCap / 2
-    }
-
-    /// The chunk before which nothing of a lane is leased at present; 0 for none.
-    func agedHead(of lane: Int, _ request: LeaseRequest) -> Int64 {
-        // Where an order is kept, younger events would have to wait as well.
-        !request.inOrder && canWait ? figures.lanes[lane].agedHead.end : 0
-    }
-
-    /// Looks for chunks at the head of a lane that wait because they look too old.
-    ///
-    /// - Returns: whether all are known; false if another look must follow.
-    mutating func lookAtAgedHead(
-        of lane: Int, _ request: LeaseRequest, _ file: QueueFile
-    ) throws(QueueError) -> Bool {
-        guard !request.inOrder, canWait else { return true }
-        let sifter = Sifter(self, lane, file)
-        var head = figures.lanes[lane].agedHead
-        defer { figures.lanes[lane].agedHead = head }
-        // Rows of acknowledged batches are about to be deleted.
-        return try head.look(at: figures.lanes[lane].key, sifter, now: environment.time.wallTime, of: file) {
-            $0.batch.flatMap { held[$0]?.status } == .acknowledged
-        }
-    }
-
     /// Finds what to lease next from a lane, and moves the lane's cursor past rows in known batches.
     mutating func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError)
         -> LaneSearch.Candidate
     {
-        var search = LaneSearch(self, lane, request, file)
+        var search = LaneSearch(self, lane, file)
         defer { figures.lanes[lane].cursor = search.cursor }
         return try search.next(request)
     }

@@ -130,7 +130,6 @@ extension Transaction {
                 state.figures.lanes[other].batches.bytes += row.bytes
             }
             state.figures.lanes[other].cursor = min(state.figures.lanes[other].cursor, row.chunk)
-            state.figures.lanes[other].agedHead.rewind(to: row.chunk)
         }
         if mayHaveBeenSent {
             state.figures.lanes[other].batches.free += 1

@@ -101,8 +101,6 @@ extension Transaction {
         kept.vfs = state.options.vfs
         state.options = kept
         state.effectiveCap = kept.maxSize
-        // Other ages: what looked too old may not any more.
-        for lane in state.figures.lanes.indices { state.figures.lanes[lane].agedHead.rewind(to: 0) }
         // A larger cap, or another rule for a full queue, may have room now.
         if state.refusal?.reason == .full {
             state.refusal = nil

@@ -45,12 +45,6 @@ struct AppRules {
     /// Whether an app's events are withheld from some destination.
     func withholds(_ app: String) -> Bool { disabled.contains(app) || withdrawnSomewhere.contains(app) }
 
-    /// Age after which the last of some apps' events is too old; nil if an app has no age of its own.
-    func longestAge(of apps: Set<String>) -> Duration? {
-        let own = apps.compactMap { maxAges[$0] }
-        return own.count == apps.count ? own.max() : nil
-    }
-
     /// Whether an app's event is too old.
     func isExpired(_ app: String, age: Duration) -> Bool {
         guard let most = maxAges[app] else { return false }

@@ -11,7 +11,7 @@ struct LaneSearch {
         case join([DeliveryRow])
         /// A row with events that may have expired or must not be sent, to be examined one by one first.
         case sift(DeliveryRow)
-        /// No event waits, or those that wait look too old, or were not found within the search's budget.
+        /// No event waits, or those that wait were not found within the search's budget.
         case nothing
     }
 
@@ -27,12 +27,9 @@ struct LaneSearch {
     private let file: QueueFile
     /// Where the next search may start: no row before this chunk waits.
     private(set) var cursor: Int64
-    /// No chunk before this one is leased, because its events look too old; 0 for none.
-    private let agedHead: Int64
 
-    init(_ state: QueueState, _ lane: Int, _ request: LeaseRequest, _ file: QueueFile) {
+    init(_ state: QueueState, _ lane: Int, _ file: QueueFile) {
         place = lane
-        agedHead = state.agedHead(of: lane, request)
         self.lane = state.figures.lanes[lane]
         held = state.held
         lastChunkAtOpen = state.environment.lastChunkAtOpen
@@ -70,7 +67,7 @@ struct LaneSearch {
         var result = Candidate.nothing
         try file.walkBack(lane.key) { row throws(QueueError) in
             budget -= 1
-            guard budget > 0, row.chunk >= agedHead else { return false }
+            guard budget > 0 else { return false }
             if row.isFormed { return true }
             if let id = row.batch, held[id] != nil { return true }
             if try sifter.isToBeSifted(row) {
@@ -101,8 +98,7 @@ struct LaneSearch {
         var bytes = 0
         var result = Candidate.nothing
         var first: Int64?
-        let start = max(cursor, agedHead)
-        try file.walk(lane.key, from: start) { row throws(QueueError) in
+        try file.walk(lane.key, from: cursor) { row throws(QueueError) in
             if let id = row.batch, held[id] != nil { return true }
             if first == nil {
                 first = row.chunk
@@ -140,8 +136,6 @@ struct LaneSearch {
             return events < request.maxEvents && bytes < request.maxBytes
                 && rows.count < LaneSearch.mostJoined
         }
-        // Chunks of the head that wait are to be found once the clock is trusted.
-        guard start == cursor else { return rows.isEmpty ? result : .join(rows) }
         if let first {
             cursor = first
         }
@@ -167,9 +161,7 @@ struct LaneSearch {
         }
         for (id, batch) in held where batch.lane == place && batch.status == .free {
             heldFree += 1
-            guard !request.except.contains(id), let row = batch.rows.first, let last = batch.rows.last,
-                last.chunk >= agedHead
-            else { continue }
+            guard !request.except.contains(id), let row = batch.rows.first else { continue }
             if isNext(row.chunk, row.first) {
                 next = (row.chunk, row.first, id)
             }
@@ -179,9 +171,8 @@ struct LaneSearch {
         let order = isNewest ? "chunk DESC, first DESC" : "chunk, first"
         let formed = try file.statement(
             "SELECT chunk, first, batch FROM delivery INDEXED BY delivery_formed "
-                + "WHERE state = 1 AND destination = ? AND priority = ? AND chunk >= ? ORDER BY \(order)")
-        // A batch that begins in the head that waits, and ends behind it, has its place by the rest of it.
-        formed.with(lane.destination, lane.priority, agedHead)
+                + "WHERE state = 1 AND destination = ? AND priority = ? ORDER BY \(order)")
+        formed.with(lane.destination, lane.priority)
         defer { formed.reset() }
         while try formed.step() {
             guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !request.except.contains(id) else {

@@ -181,10 +181,6 @@ final class QueueEnvironment {
     /// clock after thousands of events have expired.
     func isClockTrusted() -> Bool { steps.isSteady(at: time) && trust?(time) ?? true }
 
-    /// Whether the clock was set by much within the last ten minutes, or the machine has started since: ages
-    /// are soon known better.
-    func isClockSettling() -> Bool { !steps.isSteady(at: time) }
-
     /// Whether an event time is too old. An event of exactly the maximum age is kept. While the clock is not
     /// trusted nothing is too old.
     func isExpired(_ time: Timestamp, maxAge: Duration) -> Bool {

@@ -65,23 +65,6 @@ struct Sifter {
         return !sifted.gone.isEmpty
     }
 
-    /// Whether all events of a row look too old, whether or not the clock is trusted. They count as new as
-    /// their chunk's newest one.
-    func looksTooOld(_ row: DeliveryRow) throws(QueueError) -> Bool {
-        // The chunk of an old file never expires: its time is far in the future.
-        guard let newest = try file.chunkFacts(row.chunk)?.lastTime, newest.nanoseconds != .max else {
-            return false
-        }
-        let age = environment.time.wallTime - newest
-        if age > maxAge { return true }
-        // An app's age counts for single events, so not if chunks expire as a whole.
-        guard environment.eventTime != nil, let rules, rules.concern(destination, age: age) else {
-            return false
-        }
-        let apps = Set(try HolderTable(file).holders(of: row))
-        return rules.longestAge(of: apps).map { age > $0 } ?? false
-    }
-
     /// Whether all of a batch's events may be sent.
     func isFit(_ batch: LoadedBatch) throws(QueueError) -> Bool {
         if isExpired(batch.newest) { return false }
