@@ -186,7 +186,11 @@ public enum FormatTable {
                 (
                     #"10.0.1.2:33317 [29/Nov/2026:10:00:00.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1""#,
                     #"{"client":"10.0.1.2","port":33317,"timestamp":"2026-11-29T10:00:00.655Z","frontend":"http-in","backend":"static","server":"srv1","time_request":10,"time_queue":0,"time_connect":30,"time_response":69,"time_total":109,"status":200,"size":2750,"termination_state":"----","connections_process":1,"connections_frontend":1,"connections_backend":1,"connections_server":1,"retries":0,"queue_server":0,"queue_backend":0,"method":"GET","path":"/","protocol":"HTTP/1.1"}"#
-                )
+                ),
+                (
+                    #"10.0.1.2:33318 [29/Nov/2026:10:00:01.655] https-in static/srv1 10/0/30/69/109 200 2750 SID=a81f SID=c27e ---- 1/1/1/1/0 0/0 "GET /login HTTP/2.0" 0/0000000000000000/0/0/0 shop.example/TLSv1.3/TLS_AES_256_GCM_SHA384"#,
+                    #"{"client":"10.0.1.2","port":33318,"timestamp":"2026-11-29T10:00:01.655Z","frontend":"https-in","backend":"static","server":"srv1","time_request":10,"time_queue":0,"time_connect":30,"time_response":69,"time_total":109,"status":200,"size":2750,"request_cookie":"SID=a81f","response_cookie":"SID=c27e","termination_state":"----","connections_process":1,"connections_frontend":1,"connections_backend":1,"connections_server":1,"retries":0,"queue_server":0,"queue_backend":0,"method":"GET","path":"/login","protocol":"HTTP/2.0","tls_errors":"0/0000000000000000/0/0/0","sni":"shop.example","tls_version":"TLSv1.3","tls_cipher":"TLS_AES_256_GCM_SHA384"}"#
+                ),
             ], reader: .builtIn(.haproxy)),
         Row(
             name: "python",

@@ -31,7 +31,7 @@ public struct RecordWriter: ~Copyable {
     /// Number of entries in `pairs`; beyond `mostPairs` the entries are incomplete.
     private var pairCount = 0
     /// Whether `pairs` are all members of the record.
-    private var isOfPairs = false
+    private var membersAreKnown = false
 
     /// The zone for times that do not name one. Setting it forgets the last time, whose text may now mean
     /// another time.
@@ -81,7 +81,7 @@ public struct RecordWriter: ~Copyable {
     /// All members of the object, if they are known and their names and values have no escapes; otherwise
     /// nil. With them a caller need not scan the object. Valid until the next `begin`.
     public var members: UnsafeBufferPointer<WrittenMember>? {
-        isOfPairs && pairCount <= RecordWriter.mostPairs
+        membersAreKnown && pairCount <= RecordWriter.mostPairs
             ? UnsafeBufferPointer(start: pairs, count: pairCount) : nil
     }
 
@@ -104,7 +104,7 @@ public struct RecordWriter: ~Copyable {
         isRepaired = false
         timestamp = 0..<0
         pairCount = 0
-        isOfPairs = false
+        membersAreKnown = false
         storage[0] = UInt8(ascii: "{")
         out = storage + 1
     }
@@ -149,8 +149,9 @@ public struct RecordWriter: ~Copyable {
         pairCount += 1
     }
 
-    /// Says whether all members of the record are noted pairs.
-    mutating func setOfPairs(_ isOfPairs: Bool) { self.isOfPairs = isOfPairs }
+    /// Says whether `notePair` was called for each member of the record. If a member was written in another
+    /// way and this is not said, `members` lacks it, and no rule finds it.
+    mutating func noteMembersKnown(_ areKnown: Bool) { membersAreKnown = areKnown }
 
     /// The current length. `goBack(to:)` drops what was written after it, for formats that try one layout and
     /// then another.

@@ -289,7 +289,7 @@ public final class TextFormat: Sendable {
         guard isParsed else { return reader.failure }
         if !keptName.isEmpty, keepsLine {
             writer.member(quoted: keptName, bytes)
-            writer.setOfPairs(false)
+            writer.noteMembersKnown(false)
         }
         writer.end()
         return nil

@@ -1,3 +1,4 @@
+import Model
 import TestKit
 import Testing
 import TextFormats
@@ -135,36 +136,51 @@ struct NamePlacesTests {
             for _ in 0..<2 { #expect(read(line, &scanner).present == bit) }
         }
     }
+
     @Test("members that a format notes while it writes them are those that a scan finds")
     func notedMembers() throws {
         let seed = Seeds.one(9)
         var random = SplitMix64(seed: seed)
         var settings = TextFormatSettings()
         settings.parse = "logfmt"
-        let format = try TextFormat(settings)
+        let plain = try TextFormat(settings)
+        settings.keepLine = "type"
+        let keeping = try TextFormat(settings)
         var writer = RecordWriter()
         var accepting = JSONScanner()
         accepting.addressName = Array("ip".utf8)
         var noted = 0
-        let names = NamePlacesTests.names.filter {
-            !$0.isEmpty && !$0.contains(" ") && !$0.contains("\"")
-        }
+        let names =
+            NamePlacesTests.names.filter { !$0.isEmpty && !$0.contains(" ") && !$0.contains("\"") }
+            + ["fifteen_bytes_x", "sixteen_bytes_xx", "seventeen_bytes_x", String(repeating: "n", count: 70)]
+        // Values around the 16 bytes that one load has, and longer than several loads.
+        let values =
+            ["1", "\"x y\"", "x", "", "\"\"", "é", "\"a value of more than 16 bytes: é\""]
+            + [14, 15, 16, 17, 31, 33, 100].flatMap { count in
+                let text = String(repeating: "v", count: count)
+                return [text, "\"\(text)\""]
+            }
         for _ in 0..<6_000 {
             let count = [1, 3, 8, 40].randomElement(using: &random) ?? 1
             let pairs = (0..<count).map { _ in
                 "\(names.randomElement(using: &random) ?? "a")="
-                    + (["1", "\"x y\"", "x", "", "\"\"", "é"].randomElement(using: &random) ?? "")
+                    + (values.randomElement(using: &random) ?? "")
             }
             let line = Array(pairs.joined(separator: " ").utf8)
             let block = line + [UInt8](repeating: .lineFeed, count: 32)
+            // The original line as a member, withheld or not.
+            let format = Bool.random(using: &random) ? plain : keeping
+            let keepsLine = Bool.random(using: &random)
             let isParsed = block.withUnsafeBytes { block in
                 format.parse(
                     UnsafeRawBufferPointer(rebasing: block[..<line.count]), readable: block.count,
-                    into: &writer) == nil
+                    keepsLine: keepsLine, into: &writer) == nil
             }
             try #require(isParsed, "\(pairs), \(Seeds.again(seed))")
             guard let members = writer.members, let start = writer.bytes.baseAddress else { continue }
             noted += 1
+            let object = try JSONValue(parsing: Array(writer.bytes.dropLast()))
+            try #require(object.members?.count == members.count, "\(pairs), \(Seeds.again(seed))")
             accepting.accept(start, writer.bytes.count, RecordWriter.padding, members)
             var scanning = JSONScanner()
             scanning.addressName = Array("ip".utf8)

@@ -486,6 +486,18 @@ struct TemplateTests {
                 #"{"request":"<BADREQ>","tls_errors":"30/000000000A000086/0/0/0"}"#
             ),
             (
+                #"- - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1" 0/0000000000000000/0/0/0 a/b" 0/0/0/0/0 c/d/TLSv1.3/TLS_X"#,
+                ##"{"path":"/","protocol":"HTTP/1.1","tls_errors":"0/0000000000000000/0/0/0","sni":"a/b\" 0/0/0/0/0 c/d","tls_version":"TLSv1.3","tls_cipher":"TLS_X"}"##
+            ),
+            (
+                #"- - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1" 0/0000000000000000/0/0/0 a/b/c""#,
+                ##"{"path":"/","protocol":"HTTP/1.1","tls_errors":"0/0000000000000000/0/0/0","sni":"a","tls_version":"b","tls_cipher":"c\""}"##
+            ),
+            (
+                #"- - ---- 1/1/1/1/0 0/0 "GET /a" 0/0000000000000000/0/0/0 shop.exam"#,
+                ##"{"request":"GET /a\" 0/0000000000000000/0/0/0 shop.exam"}"##
+            ),
+            (
                 #"- - ---- 1/1/1/1/0 0/0 "GET /a" cut by the longest line"#,
                 #"{"request":"GET /a\" cut by the longest line"}"#
             ),

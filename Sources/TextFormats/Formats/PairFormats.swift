@@ -41,7 +41,7 @@ enum PairFormats {
             guard reader.isAtEnd || reader.next <= 0x20 else { return reader.fail("a blank") }
             while !reader.isAtEnd, reader.next <= 0x20 { reader.p += 1 }
         }
-        writer.setOfPairs(isPlain)
+        writer.noteMembersKnown(isPlain)
         return hasValue ? true : reader.fail("key=value")
     }
 

@@ -302,40 +302,67 @@ enum HAProxyFormat {
         captured("response_headers", &reader, into: &writer)
         guard reader.expect(" \"") else { return false }
         // The quote can be missing if HAProxy cut a long line.
-        var line = reader.rest
-        var security = Bytes.none
-        if line.last == UInt8(ascii: "\"") {
-            line = line.prefix(line.count - 1)
-        } else if let quote = line.lastIndex(of: UInt8(ascii: "\"")),
-            isSecurity(line.dropping(quote + 1))
-        {
-            security = line.dropping(quote + 2)
-            line = line.prefix(quote)
+        let line = reader.rest
+        let quote = securityQuote(in: line)
+        if let quote {
+            RequestLine.write(line.prefix(quote), isEscaped: false, into: &writer)
+            tls(line.dropping(quote + 2), into: &writer)
+        } else {
+            let hasQuote = line.last == UInt8(ascii: "\"")
+            RequestLine.write(line.prefix(line.count - (hasQuote ? 1 : 0)), isEscaped: false, into: &writer)
         }
-        RequestLine.write(line, isEscaped: false, into: &writer)
-        tls(security, into: &writer)
         return true
     }
 
-    /// Whether a text is what `option httpslog` adds after the request: ` 0/0000000000000000/0/0/0
+    /// The quote that ends the request, if what `option httpslog` adds follows: `" 0/0000000000000000/0/0/0
     /// shop.example/TLSv1.3/TLS_AES_256_GCM_SHA384`, five errors and what the client negotiated.
-    private static func isSecurity(_ text: Bytes) -> Bool {
-        guard text.first == UInt8(ascii: " "), let blank = text.dropping(1).firstIndex(of: UInt8(ascii: " "))
-        else { return false }
-        let slashes = text.buffer.count { $0 == UInt8(ascii: "/") }
-        return slashes == 6 && text.dropping(blank + 2).firstIndex(of: UInt8(ascii: " ")) == nil
+    ///
+    /// The first such quote: HAProxy writes a quote of the request as `#22`, but the name that the client
+    /// asks for (SNI) as it is, so with a later quote the client could move a part of the line into the
+    /// request.
+    private static func securityQuote(in line: Bytes) -> Int? {
+        var from = 0
+        while let index = line.dropping(from).firstIndex(of: UInt8(ascii: "\"")) {
+            from += index + 1
+            let text = line.dropping(from)
+            guard text.first == UInt8(ascii: " ") else { continue }
+            let errors = text.dropping(1).buffer.prefix { isOfErrors($0) }
+            guard errors.count(where: { $0 == UInt8(ascii: "/") }) == 4 else { continue }
+            let rest = text.dropping(1 + errors.count)
+            if rest.first == UInt8(ascii: " "), negotiated(rest.dropping(1)) != nil { return from - 1 }
+        }
+        return nil
     }
 
-    /// Writes what `option httpslog` adds; nothing for an empty text.
-    private static func tls(_ text: Bytes, into writer: inout RecordWriter) {
-        guard let blank = text.firstIndex(of: UInt8(ascii: " ")) else { return }
-        writer.present("tls_errors", text.prefix(blank))
-        var rest = text.dropping(blank + 1)
-        for name in ["sni", "tls_version", "tls_cipher"] as [StaticString] {
-            let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.count
-            writer.present(name, rest.prefix(end))
-            rest = rest.dropping(end + 1)
+    /// Whether a byte may be part of the five errors: numbers, one of them hexadecimal, slashes between them,
+    /// and `-` for those that are missing.
+    private static func isOfErrors(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "F"),
+            UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "/"), UInt8(ascii: "-"):
+            true
+        default: false
         }
+    }
+
+    /// The parts of `shop.example/TLSv1.3/TLS_AES_256_GCM_SHA384`; nil with less than two slashes. Split from
+    /// the end: the client chooses the name, which may have slashes.
+    private static func negotiated(_ text: Bytes) -> (sni: Bytes, version: Bytes, cipher: Bytes)? {
+        guard let last = text.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+        let front = text.prefix(last)
+        guard let first = front.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+        return (front.prefix(first), front.dropping(first + 1), text.dropping(last + 1))
+    }
+
+    /// Writes what `option httpslog` adds.
+    private static func tls(_ text: Bytes, into writer: inout RecordWriter) {
+        guard let blank = text.firstIndex(of: UInt8(ascii: " ")),
+            let (sni, version, cipher) = negotiated(text.dropping(blank + 1))
+        else { return }
+        writer.present("tls_errors", text.prefix(blank))
+        writer.present("sni", sni)
+        writer.present("tls_version", version)
+        writer.present("tls_cipher", cipher)
     }
 
     /// Members of the times, in milliseconds, of an HTTP line; -1 means that the phase was not reached.
