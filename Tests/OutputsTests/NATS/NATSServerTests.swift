@@ -589,6 +589,6 @@ struct NATSServerTests {
         }
         #expect(try await probe("right", server.url) == nil)
         #expect(try await probe("wrong", server.url)?.contains("refuses these credentials") == true)
-        #expect(try await probe("right", "nats://127.0.0.1:1")?.contains("is it running") == true)
+        #expect(try await probe("right", "nats://127.0.0.1:1")?.contains("check that it runs") == true)
     }
 }
