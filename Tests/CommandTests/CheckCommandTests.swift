@@ -134,6 +134,24 @@ struct CheckCommandTests {
         }
     }
 
+    @Test(
+        "--sample says of objects behind a banner, a blank line or a blank what is sent of them",
+        arguments: [
+            ("My service 1.4 begins\n", true), ("\n", true), ("  ", true), ("{\n", true),
+            ("one\ntwo\nthree\nfour\nfive\n", false),
+        ])
+    func sampleOfObjects(before: String, areObjects: Bool) throws {
+        let log = "\(directory.path)/banner.log"
+        let line = #"{"time":"2026-11-29T10:00:00Z","level":"info","message":"a=1 b=2"}"# + "\n"
+        try writeFile(log, before + line + line + line + line)
+        let path = try write(
+            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[apps.pods]\nread = [\"\(log)\"]\n")
+        let (code, kept) = KeptConsole.run("check", "--sample", log, "--config", path)
+        #expect(code == .success, "\(kept.errorOutput)")
+        #expect(kept.output.contains("no built-in format fits") == !areObjects, "\(kept.output)")
+        #expect(!kept.output.contains("add parse"), "\(kept.output)")
+    }
+
     @Test("a rule whose only action is refused is reported for that, and not for having no action")
     func refusedAction() throws {
         let path = try write(

@@ -55,6 +55,12 @@ struct PrivacyProofTests {
         #expect(receiver.verdict(isLate: true) == .notProved)
         #expect(ProofPlace(name: "receiver, ndjson", kind: .receiver).verdict(isLate: false) == .nothingCame)
         #expect(ProofPlace(name: "tap", kind: .output).verdict(isLate: false) == .nothingCame)
+        // Most lines of the quarantine are kept as shapes; a table without any shows nothing.
+        let quarantine = ProofPlace(name: "quarantine", kind: .lines)
+        #expect(quarantine.verdict(isLate: false) == .nothingCame)
+        let shapes = quarantine + ProofPlace(name: "quarantine", rows: 2)
+        #expect(shapes.verdict(isLate: false) == .notFound && shapes.verdict(isLate: true) == .notProved)
+        #expect(shapes.evidence == "2 lines, as shapes without values")
         // No event is expected in the log.
         #expect(ProofPlace(name: "log (journal)").verdict(isLate: false) == .notFound)
         let unread = ProofPlace(name: "receiver, ndjson", kind: .receiver, controls: 3, isSearched: false)
@@ -80,6 +86,9 @@ struct PrivacyProofTests {
         #expect(exit([log, loki, otlp, tap])?.message.hasPrefix(named) == true)
         #expect(exit([log, otlp])?.message.hasPrefix("no event arrived") == true)
         #expect(exit([loki], late: ["3 events"])?.message.contains("3 events") == true)
+        let quarantine = ProofPlace(name: "quarantine", kind: .lines)
+        #expect(exit([loki, quarantine])?.message.hasPrefix("no event came to quarantine") == true)
+        #expect(exit([loki, ProofPlace(name: "quarantine", kind: .lines, rows: 1)]) == nil)
         let unread = ProofPlace(name: "queue", isSearched: false)
         #expect(exit([loki, unread])?.message.contains("could not be searched: queue") == true)
         let found = ProofPlace(name: "queue", found: 1)

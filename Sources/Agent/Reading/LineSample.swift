@@ -68,7 +68,7 @@ public struct LineSample: Sendable {
         public var guess: (name: String, matched: Int, records: Int)?
         /// The value of `format` for the container's runtime that has wrapped the lines, if none is set.
         public var wrapper: String?
-        /// True if no format is set, and the lines are neither JSON nor of a built-in format.
+        /// True if no format is set, and most lines are neither objects nor of a built-in format.
         public var isUnknown = false
     }
 
@@ -149,6 +149,8 @@ public struct LineSample: Sendable {
         let format = settings.apps[app]?.textFormat.format
         texts.format = format?.name
         texts.isSlow = format?.isUnanchoredPattern ?? false
+        // Lines that begin as objects do count for it, others against it.
+        var objects = 0
         bytes.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return }
             var position = 0
@@ -157,6 +159,9 @@ public struct LineSample: Sendable {
                 let verdict = pass.read(base, from: position, to: block.count)
                 let piece = block[position..<verdict.next]
                 noteText(pass.counts, number)
+                if let first = piece.first(where: { $0 > 0x20 }) {
+                    objects += first == UInt8(ascii: "{") ? 1 : -1
+                }
                 if let line = line(verdict, number, piece, &pass, most: settings.spool.maxEventSize) {
                     lines.append(line)
                 }
@@ -165,16 +170,19 @@ public struct LineSample: Sendable {
             }
         }
         if texts.format == nil, place.flatMap({ settings.apps[$0.app]?.format }) == nil {
-            guessFormat(bytes, isSpool: isSpool)
+            guessFormat(bytes, isSpool: isSpool, areObjects: objects >= 0)
         }
     }
 
     /// Guesses what an app without a format should set for its lines.
-    private mutating func guessFormat(_ bytes: [UInt8], isSpool: Bool) {
+    ///
+    /// - Parameter areObjects: whether at least half of the lines are objects. One line does not tell: a
+    ///   program may print a banner before its first object.
+    private mutating func guessFormat(_ bytes: [UInt8], isSpool: Bool, areObjects: Bool) {
         if !isSpool {
             texts.wrapper = bytes.withUnsafeBytes { LineWrapper.guess($0)?.rawValue }
         }
-        guard texts.wrapper == nil, let first = bytes.first, first != UInt8(ascii: "{") else { return }
+        guard texts.wrapper == nil, !areObjects else { return }
         texts.guess = bytes.withUnsafeBytes { FormatGuess.of($0) }.map {
             ($0.name, $0.matched, $0.records)
         }

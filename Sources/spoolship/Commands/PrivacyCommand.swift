@@ -27,9 +27,9 @@ enum PrivacyCommand {
             object a line; the first of them in every spelling of names and values.
 
             Exits with 0 if the marker is nowhere and events were seen wherever they go, with 1 if it is \
-            somewhere, with 75 if that is not proved: no event came to a receiver, tap or the file, not all \
-            of them in time, or a place could not be searched. Rules of the configuration that hide or \
-            change members are in force, too.
+            somewhere, with 75 if that is not proved: no event came to a receiver, tap, the file or the \
+            quarantine, not all of them in time, or a place could not be searched. Rules of the configuration \
+            that hide or change members are in force, too.
 
             A redaction with a condition is proved for these events only: each is named with its condition, \
             because events for which it does not hold keep the value.
@@ -92,13 +92,10 @@ enum PrivacyCommand {
         let findings = try proof.run()
         let places = findings.places
         for place in places {
-            let seen =
-                place.controls == 0
-                ? "and no other value of the events" : "\(place.controls) other values of the events"
             let verdict = verdict(of: place, isLate: !findings.late.isEmpty)
             let title = HelpText.pad(place.name, to: 36)
             let styled = invocation.console.styled(HelpText.pad(verdict.text, to: 14), verdict.colour)
-            try invocation.console.print("  \(title)  \(styled)  \(seen)")
+            try invocation.console.print("  \(title)  \(styled)  \(place.evidence)")
         }
         if let failure = failure(of: findings) { throw failure }
     }

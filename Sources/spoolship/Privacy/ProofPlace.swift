@@ -8,6 +8,8 @@ struct ProofPlace {
         case output
         /// Events, too: what a receiver got.
         case receiver
+        /// Lines in any case, as rows of a table. Most are kept as shapes, in which no control is found.
+        case lines
     }
 
     /// The name that is printed.
@@ -17,6 +19,8 @@ struct ProofPlace {
     var found = 0
     /// How often the control occurs there: whether events have been there.
     var controls = 0
+    /// Number of rows that were searched, if the place is a table.
+    var rows = 0
     /// Whether all of it was searched: not if something of it cannot be read or is too large.
     var isSearched = true
 
@@ -41,13 +45,27 @@ struct ProofPlace {
         if found > 0 { return .found(found) }
         if !isSearched { return .notSearched }
         if isLate { return .notProved }
-        return kind != .trace && controls == 0 ? .nothingCame : .notFound
+        let isEmpty =
+            switch kind {
+            case .trace: false
+            case .output, .receiver: controls == 0
+            case .lines: rows == 0
+            }
+        return isEmpty ? .nothingCame : .notFound
+    }
+
+    /// What shows that events were there, in words.
+    var evidence: String {
+        if controls > 0 { return "\(controls) other values of the events" }
+        return kind == .lines && rows > 0
+            ? "\(rows) lines, as shapes without values" : "and no other value of the events"
     }
 
     /// The sums of two parts of the same place.
     static func + (left: ProofPlace, right: ProofPlace) -> ProofPlace {
         ProofPlace(
             name: left.name, kind: left.kind, found: left.found + right.found,
-            controls: left.controls + right.controls, isSearched: left.isSearched && right.isSearched)
+            controls: left.controls + right.controls, rows: left.rows + right.rows,
+            isSearched: left.isSearched && right.isSearched)
     }
 }

@@ -87,10 +87,15 @@ struct ProofSearch {
         }
         // Without it a moment in which the agent has the file for itself would be an error.
         sqlite3_busy_timeout(database, 10_000)
+        // A place also without rows: some lines of the proof are too long in any configuration.
+        var quarantine =
+            rows(of: "quarantine", in: database, as: "quarantine") ?? ProofPlace(name: "quarantine")
+        quarantine.kind = .lines
         return [
-            ("chunk", "queue"), ("dead_letter", "dead letters"), ("quarantine", "quarantine"),
-            ("memory", "data layer"),
-        ].compactMap { rows(of: $0, in: database, as: $1) }
+            rows(of: "chunk", in: database, as: "queue"),
+            rows(of: "dead_letter", in: database, as: "dead letters"), quarantine,
+            rows(of: "memory", in: database, as: "data layer"),
+        ].compactMap { $0 }
     }
 
     /// The rows of a table; nil if it has none, or does not exist yet.
@@ -106,6 +111,7 @@ struct ProofSearch {
             step = sqlite3_step(statement)
         }
         while step == SQLITE_ROW {
+            place = (place ?? ProofPlace(name: name)) + ProofPlace(name: name, rows: 1)
             for column in 0..<sqlite3_column_count(statement) {
                 let bytes = UnsafeRawBufferPointer(
                     start: sqlite3_column_blob(statement, column),
