@@ -78,9 +78,9 @@ extension EventCondition {
             guard let value = try? JSONValue(parsing: line), case .object = value else {
                 return isMentioned(in: line)
             }
-            // Which of two members holds differs between readers; the judge knows one of them. Not only in apps
-            // whose `kind` is event now: it may change at any reload, and a push that was archived before would
-            // stay, in a receipt that says `complete`.
+            // Which of two members holds differs between readers; the judge knows one of them. Pushes also in
+            // apps whose `kind` is log now: it may change at any reload, and a push that was archived before
+            // would stay, with a receipt that says `complete`.
             let isSearched = value.repeatsName || value["type"]?.string == "data_layer"
             return line.withUnsafeBytes { judge($0, app) } || isSearched && isMentioned(in: line)
         }

@@ -28,8 +28,8 @@ enum PrivacyCommand {
 
             Exits with 0 if the marker is nowhere and events were seen wherever they go, with 1 if it is \
             somewhere, with 75 if that is not proved: no event came to a receiver, tap, the file or the \
-            quarantine, not all of them in time, or a place could not be searched. Rules of the configuration \
-            that hide or change members are in force, too.
+            quarantine, not all of them in time, or a place could not be searched. Rules of the \
+            configuration that hide or change members are in force, too.
 
             A redaction with a condition is proved for these events only: each is named with its condition, \
             because events for which it does not hold keep the value.
