@@ -1,7 +1,7 @@
 # make run and make test are all that a newcomer needs; each installs first what is missing.
 
 # The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing. Each function has a
-# section of its own, so that what nobody calls is left out, and of equal ones all but one. CBuild has what is wrapped.
+# section of its own, so that what nobody calls is left out, and only one of several equal functions is kept. CBuild has what is wrapped.
 # Swift's functions let no exception of C++ through, so their tables for unwinding are for debuggers only: they go into spoolship.debug.
 # sections.ld keeps constants where nothing can write.
 # docs/contributing/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
