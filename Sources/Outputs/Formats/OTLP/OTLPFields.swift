@@ -9,7 +9,7 @@ struct OTLPFields: ~Copyable {
     /// Names of members and of properties that are taken.
     private var takenMembers: EventNames = []
     private var takenProperties: EventNames = []
-    /// The same for names that only the settings know; empty for most events.
+    /// Taken names that formats do not know; empty for most events.
     private var otherTakenMembers: [[UInt8]] = []
     private var otherTakenProperties: [[UInt8]] = []
     /// Severities of the event's members.

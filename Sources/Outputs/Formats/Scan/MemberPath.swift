@@ -1,5 +1,5 @@
-/// A way to a value that the settings name: a member's name; or, if that has dots, a way through objects, if
-/// there is no member of the whole name. `EventPath` is the same for names that formats know.
+/// A value that the settings name. A name without dots is a member's. One with dots is a member's as a whole,
+/// and otherwise a way through objects. `EventPath` is the same for names that formats know.
 struct MemberPath: Sendable {
     /// The name as a whole, in UTF-8.
     let name: [UInt8]
