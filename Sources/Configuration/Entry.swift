@@ -329,10 +329,11 @@ struct ReadContext {
     ///
     /// - Parameters:
     ///   - now: the new key, as a path in the section.
+    ///   - whole: the new keys of all old ones: of a pair in it the first value is set.
     ///   - settings: the section's values in force.
     ///   - path: the section's path.
     mutating func noteRenaming(
-        of member: TOMLNode.Member, to now: String, beside members: [TOMLNode.Member],
+        of member: TOMLNode.Member, to now: String, whole: Set<String>, beside members: [TOMLNode.Member],
         in settings: [EffectiveSetting], path: String
     ) {
         let prefix = path.isEmpty ? "" : "\(path)."
@@ -345,7 +346,10 @@ struct ReadContext {
         origins[prefix + setting.path] = origins[prefix + setting.path] ?? origins[prefix + now]
         guard var value = setting.value else { return }
         if setting.path != now, case .table(let halves) = value {
-            let set = halves.filter { origins["\(prefix)\(setting.path).\($0.name)"] != nil }
+            let set = halves.filter {
+                origins["\(prefix)\(setting.path).\($0.name)"] != nil
+                    || $0 == halves.first && whole.contains(setting.path)
+            }
             // `batch_on_size` is now a value of the first half, and neither half's name.
             let isNeither = !halves.contains { now == "\(setting.path).\($0.name)" }
             value = .table(isNeither && set.first != halves.first ? halves.prefix(1) + set : set)
@@ -413,12 +417,14 @@ extension SettingsSection {
     mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
         let rows = Self.entries
         let keys = rows.map { SectionMembers.Row(name: $0.name, isOld: $0.renamed != nil) }
-        guard let members = SectionMembers(node, path, keys, first: Self.decidingKeys, &context) else {
+        guard var members = SectionMembers(node, path, keys, first: Self.decidingKeys, &context) else {
             return
         }
         for member in members.current {
             if let row = member.row {
+                let problems = context.problems.count
                 rows[row].read(member.node, member.path, &self, &context)
+                members.judge(member, after: problems, context)
             } else {
                 members.refuse(member, &context)
             }

@@ -29,6 +29,8 @@ struct SectionMembers {
     private(set) var current: [Member] = []
     /// Members with an old key.
     private(set) var old: [Member] = []
+    /// Keys of today whose values were refused, or a value in them.
+    private var refused: Set<String> = []
 
     /// Nil, with a problem, if the node is no table.
     ///
@@ -70,8 +72,18 @@ struct SectionMembers {
         context.add(.unknownKey, unknownKey(key.key, path: path, known: known), at: key.keyPosition)
     }
 
+    /// Remembers whether a member was refused.
+    ///
+    /// - Parameter count: how many problems there were before it was read.
+    mutating func judge(_ member: Member, after count: Int, _ context: ReadContext) {
+        if context.problems.dropFirst(count).contains(where: { $0.severity == .error }) {
+            refused.insert(written[member.index].key)
+        }
+    }
+
     /// Notes how the lines of old keys are written now, and refuses an old key beside its new one: the value
-    /// of one of them would be lost without a word.
+    /// of one of them would be lost without a word. Beside a new key that was refused nothing is said: that
+    /// mistake decides what the new line is.
     ///
     /// - Parameter settings: the section's values in force.
     func note(
@@ -79,6 +91,7 @@ struct SectionMembers {
         _ context: inout ReadContext
     ) {
         var renamed = renamed
+        renamed.removeAll { refused.contains(String($0.now.prefix { $0 != "." })) }
         renamed.removeAll { index, now in
             guard let new = newKey(now, settings) else { return false }
             let old = written[index].key
@@ -89,8 +102,10 @@ struct SectionMembers {
             return true
         }
         for (index, now) in renamed { context.moveOrigin(of: written[index].key, to: now, path: path) }
+        let whole = Set(renamed.map(\.now))
         for (index, now) in renamed {
-            context.noteRenaming(of: written[index], to: now, beside: written, in: settings, path: path)
+            context.noteRenaming(
+                of: written[index], to: now, whole: whole, beside: written, in: settings, path: path)
         }
     }
 

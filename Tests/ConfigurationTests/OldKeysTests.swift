@@ -517,6 +517,26 @@ struct OldKeysTests {
         }
     }
 
+    @Test("an old key beside a new one that was refused is no conflict, and has no new line yet")
+    func besideARefusedOne() {
+        for lines in ["client_id = \"\"\nsubject = \"you\"", "subject = \"you\"\nclient_id = { id = \"\" }"] {
+            let problems = read("[[destination]]\nname = \"a\"\n[destination.oauth2]\n\(lines)\n").problems
+            #expect(problems.count == 1, "\(problems.map(\.text))")
+            #expect(problems.first?.message.contains("is empty") == true, "\(problems.map(\.text))")
+        }
+    }
+
+    @Test("old keys of both values of a pair have the same new line, in either order")
+    func bothHalves() throws {
+        for lines in ["issuer = \"me\"\nsubject = \"you\"", "subject = \"you\"\nissuer = \"me\""] {
+            let problems = read("[[destination]]\nname = \"a\"\n[destination.oauth2]\n\(lines)\n").problems
+            #expect(problems.map(\.code) == [.renamed, .renamed], "\(problems.map(\.text))")
+            for note in problems {
+                #expect(try newLine(note) == "client_id = { id = \"me\", subject = \"you\" }")
+            }
+        }
+    }
+
     @Test("values of later files override those of earlier ones, in old and in new form")
     func filesOverride() throws {
         let texts = [
