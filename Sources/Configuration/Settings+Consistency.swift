@@ -108,13 +108,16 @@ extension ReadContext {
                     + "\(ReadContext.mostMembers) are supported",
                 at: nil)
         }
-        guard !settings.destinations.isEmpty, !settings.destinations.contains(where: \.showsMessages) else {
-            return
-        }
+        // Containers and rules can route events to destinations that are not the app's own.
+        let areRouted = !settings.containers.isEmpty || settings.rules.contains { $0.sendTo != nil }
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) where app.message != nil {
+            let own = areRouted ? settings.destinations : settings.destinations(of: app)
+            guard !own.isEmpty, !own.contains(where: \.showsMessages) else { continue }
+            let isPart = own.count < settings.destinations.count
+            let who = isPart ? "none of the app's destinations" : "no destination"
             complain(
                 of: "apps.\(SettingValue.key(name)).message",
-                "decides nothing: no destination sends messages apart from their events (format otlp,"
+                "decides nothing: \(who) sends messages apart from their events (format otlp,"
                     + " syslog.message = \"text\", {{text:message}} in a template)",
                 severity: .warning)
         }
@@ -231,9 +234,7 @@ extension ReadContext {
                 )
             }
             // Without `all`, a purpose that is not listed is not protected; that is only allowed on purpose.
-            let names = Set(section.destinations ?? settings.destinations.filter(\.byDefault).map(\.name))
-            let reached = Set(
-                settings.destinations.filter { names.contains($0.name) }.flatMap { $0.purposes ?? [] })
+            let reached = Set(settings.destinations(of: section).flatMap { $0.purposes ?? [] })
             let served = needed.contains(ConsentSettings.all) ? known : Set(needed)
             if reached.isDisjoint(with: served), settings.containers.isEmpty,
                 !settings.rules.contains(where: { $0.sendTo != nil })
@@ -492,6 +493,13 @@ extension ReadContext {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
         }
+    }
+}
+
+extension Settings {
+    /// The destinations of an app: those that it names, otherwise those that are the default.
+    fileprivate func destinations(of app: AppSettings) -> [DestinationSettings] {
+        destinations.filter { app.destinations?.contains($0.name) ?? $0.byDefault }
     }
 }
 

@@ -87,4 +87,37 @@ struct MessageSettingsTests {
         #expect(problems.isEmpty == isUsed, "\(problems)")
         #expect(problems.allSatisfy { $0.hasPrefix("apps.shop.message decides nothing") }, "\(problems)")
     }
+
+    @Test(
+        "check judges a message by the app's own destinations, unless others can get its events",
+        arguments: [
+            ("", "", true), ("", "destinations = [\"arch\"]", false),
+            ("", "destinations = [\"arch\", \"main\"]", true), ("by_default = false", "", false),
+            ("by_default = false", "destinations = [\"main\"]", true),
+            (
+                "",
+                "destinations = [\"arch\"]\n[[rule]]\nwhen = \"level == 'error'\"\nsend_to = [\"main\"]",
+                true
+            ),
+        ])
+    func ofOwnDestinations(main: String, app: String, isUsed: Bool) {
+        let text = """
+            [[destination]]
+            name = "main"
+            format = "otlp"
+            url = "https://a/v1/logs"
+            \(main)
+            [[destination]]
+            name = "arch"
+            type = "file"
+            path = "/var/log/arch"
+            [apps.shop]
+            message = ["caption"]
+            \(app)
+            """
+        let problems = MistakesTests.problems(text).map(\.message)
+        #expect(problems.isEmpty == isUsed, "\(problems)")
+        let words = "apps.shop.message decides nothing: none of the app's destinations sends messages"
+        #expect(problems.allSatisfy { $0.hasPrefix(words) }, "\(problems)")
+    }
 }
