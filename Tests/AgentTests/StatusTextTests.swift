@@ -60,6 +60,22 @@ struct StatusTextTests {
         #expect(!line.contains("nil") && !line.contains("Optional"))
     }
 
+    @Test("how long a destination fails is said without a reason, too")
+    func durationWithoutReason() {
+        var report = SampleReport.failing
+        report.destinations[0].lastFailure = nil
+        for state: DestinationStateName in [.waitingForRetry, .breakerOpen] {
+            report.destinations[0].state = state
+            #expect(
+                StatusText(report).destinationLine(report.destinations[0]).hasPrefix(
+                    "main: failing for 3h12m, next try in 41s; "))
+        }
+        report.destinations[0].since = nil
+        #expect(
+            StatusText(report).destinationLine(report.destinations[0]).hasPrefix(
+                "main: failing since before the agent's start, next try in 41s; "))
+    }
+
     @Test("only a failure that the destination itself reported is shortened to its status")
     func whoAnswered() {
         var report = SampleReport.failing
@@ -154,6 +170,7 @@ struct StatusTextTests {
         let page = StatusPage(report, history: StatusPageTests.history(failing: false)).html
         #expect(page.contains("<p class=\"pill fair\">Ready, 2 of 30 destinations failing: d29, d30</p>"))
         #expect(page.contains("<li>d29: failing for 3m: 503; 37 events wait, the oldest for 4s</li>"))
+        #expect(page.contains("<span class=\"pill fair\">Retrying</span> for 3m: 503</p>"))
         var held = report
         held.obstacles = ["d29 is held: answered 503"]
         held.standingStill = ["d29"]

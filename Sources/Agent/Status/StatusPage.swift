@@ -300,8 +300,9 @@ struct StatusPage: Sendable {
     private func why(_ destination: StatusReport.Destination) -> String {
         var reason = words.reason(destination)
         let label = StatusPage.label(destination.state).lowercased()
-        if reason.hasPrefix(label) {
-            reason = String(reason.dropFirst(label.count).drop { ",: ".contains($0) })
+        // What waits for a retry is failing: after the label the word would say it again.
+        if let said = [label, "failing"].first(where: reason.hasPrefix) {
+            reason = String(reason.dropFirst(said.count).drop { ",: ".contains($0) })
         }
         let parts = reason.split(separator: "`", omittingEmptySubsequences: false).map {
             HTMLText.escaped(String($0))

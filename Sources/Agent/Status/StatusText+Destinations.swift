@@ -97,8 +97,11 @@ extension StatusText {
     /// How long a destination has failed, what comes next, and the reason. The reason comes last, because it
     /// may be a sentence or a question.
     private func failing(_ destination: StatusReport.Destination, _ next: String) -> String {
-        guard destination.lastFailure != nil else { return "failing since before the agent's start\(next)" }
-        return "failing\(standing(destination))\(next): \(why(destination))"
+        if destination.lastFailure != nil {
+            return "failing\(standing(destination))\(next): \(why(destination))"
+        }
+        let since = destination.since == nil ? " since before the agent's start" : standing(destination)
+        return "failing\(since)\(next)"
     }
 
     /// The time of the next attempt, as the end of a clause.
