@@ -88,8 +88,13 @@ enum TransferFailure {
     ) -> String {
         let hint =
             !transfer.hasBegunAnswer && lacksCertificate(transfer, options)
-            ? "; if this happens to each batch, it may require \(certificateHint)" : ""
+            ? mayRequire(certificateHint) : ""
         return "the connection to \(host) broke before an answer arrived: \(said)\(hint)"
+    }
+
+    /// What a server may require that ends connections without a reason.
+    private static func mayRequire(_ what: String) -> String {
+        "; if this happens to each batch, the server may require \(what)"
     }
 
     /// How messages name the certificate that the agent shows, and its setting.
@@ -117,9 +122,7 @@ enum TransferFailure {
         if options.http.version == .http2 {
             hints.append("http_version = \"1.1\"")
         }
-        let hint =
-            hints.isEmpty
-            ? "" : "; if this happens to each batch, it may require \(hints.joined(separator: " or "))"
+        let hint = hints.isEmpty ? "" : mayRequire(hints.joined(separator: " or "))
         return Failure(kind: .connection, message: "\(broke): the server closed a reused connection\(hint)")
     }
 
@@ -139,7 +142,8 @@ enum TransferFailure {
 
     /// The message for a failed handshake whose reason is unknown.
     static func noTLS(_ host: String, _ said: String) -> String {
-        "no TLS with \(host): \(said): this port may not speak TLS, or only older versions, or require a certificate"
+        "no TLS with \(host): \(said): this port may not speak TLS, or only older versions, or the server may"
+            + " require \(certificateHint)"
     }
 
     /// The message for a TLS alert of the server; nil if libcurl's text names no alert.
