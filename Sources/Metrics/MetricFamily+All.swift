@@ -118,7 +118,9 @@ package struct MetricTable: Sendable {
             "unusable_name", "repaired_utf8", "wrapped_text"))
     /// Reasons of the agent (`no_destination`, `disabled`, `purged`, …), or names of rules.
     package let discards = counter(
-        "events_discarded", "Discarded events, by reason or rule, for each destination.", .open("reason"))
+        "events_discarded",
+        "Deliveries that were discarded, by reason or rule; an event counts once for each destination.",
+        .open("reason"))
     package let schemaEvents = counter(
         "schema_events",
         "Events that were compared with the schema of their name since the start, by result.",
