@@ -39,13 +39,13 @@ struct PrivacyProofTests {
         let status = try JSONValue(
             parsing: """
                 {"spool":{"lag_bytes":465},"destinations":[
-                {"name":"file","set_aside":{},"lanes":[{"queued":0},{"queued":0}]},
-                {"name":"loki","set_aside":{"a":5,"b":2},"lanes":[{"queued":1},{"queued":9}]},
-                {"name":"ga4","set_aside":{"a":9},"lanes":[{"queued":0},{"queued":9}]},
-                {"name":"rejecting","lanes":[{"queued":7}]},{"name":"holding","lanes":[{"queued":7}]}]}
+                {"name":"proof-1-file","set_aside":{},"lanes":[{"queued":0},{"queued":0}]},
+                {"name":"proof-1-loki","set_aside":{"a":5,"b":2},"lanes":[{"queued":1},{"queued":9}]},
+                {"name":"proof-1-ga4","set_aside":{"a":9},"lanes":[{"queued":0},{"queued":9}]},
+                {"name":"proof-1-rejecting","lanes":[{"queued":7}]},{"name":"proof-1-holding","lanes":[{"queued":7}]}]}
                 """)
-        #expect(PrivacyProof.onTheWay(status) == ["465 bytes unread", "3 events for loki"])
-        #expect(PrivacyProof.onTheWay(["spool": ["lag_bytes": 0], "destinations": []]).isEmpty)
+        #expect(PrivacyProof.onTheWay(status, "proof-1-") == ["465 bytes unread", "3 events for loki"])
+        #expect(PrivacyProof.onTheWay(["spool": ["lag_bytes": 0], "destinations": []], "proof-1-").isEmpty)
     }
 
     @Test("a receiver to which nothing came, late events and what was not searched are no proof")

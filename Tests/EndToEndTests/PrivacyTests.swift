@@ -105,6 +105,14 @@ extension EndToEnd {
             }
         }
 
+        @Test("tags that ship to destinations keep no event from the proof's receivers, whatever their names")
+        func shipped() throws {
+            let hidden = #""type":"redact","paths":["properties.email"]}"#
+            let ship = #"{"name":"d","rules":["all"],"type":"ship","destinations":["ga4","file","holding"]"#
+            let (code, lines) = try prove("\(hidden),\(ship)")
+            #expect(code == 0, "\(lines.joined(separator: "\n"))")
+        }
+
         @Test("without an event that arrives nothing is proved")
         func nothing() throws {
             let (code, lines) = try prove(

@@ -40,6 +40,10 @@ struct PrivacyProof {
     private let marker = "marker\(UInt64.random(in: 1 << 60...1 << 63))"
     /// The text that each event has outside of the marked value.
     private let control = "control\(UInt64.random(in: 1 << 60...1 << 63))"
+    /// What the names of the proof's destinations begin with. It is random, so that a tag which ships to a
+    /// destination of the real configuration does not name one of the proof's: its events would come only to
+    /// that one, and nothing would be proved of the others.
+    private let prefix = "proof-\(UInt32.random(in: 1 << 30...1 << 31))-"
     /// What the app writes. The marked value is an e-mail address, so that redactions by a pattern for
     /// addresses find it, too.
     private var written: ProofEvents {
@@ -103,15 +107,17 @@ struct PrivacyProof {
             text += "[[container]]\nid = \"\(document.id)\"\ndefault_file = \"\(directory)/\(document.id)\"\n"
             text += "hash_key = \"file:\(directory)/hash.key\"\n"
         }
-        text += "[[destination]]\nname = \"file\"\ntype = \"file\"\npath = \"\(directory)/received.jsonl\"\n"
-        text += "[[destination]]\nname = \"withheld\"\ntype = \"file\"\npurpose = \"privacy-proof\"\n"
-        text += "path = \"\(directory)/withheld.jsonl\"\n"
+        text += "[[destination]]\nname = \"\(prefix)file\"\ntype = \"file\"\n"
+        text += "path = \"\(directory)/received.jsonl\"\n"
+        text += "[[destination]]\nname = \"\(prefix)withheld\"\ntype = \"file\"\n"
+        text += "purpose = \"privacy-proof\"\npath = \"\(directory)/withheld.jsonl\"\n"
         let formats = HTTPSettings.Format.allCases.map { ($0.rawValue, $0) }
         // Two destinations besides the formats: one whose events become dead letters, one whose events stay
         // queued.
         for (name, format) in formats + [("rejecting", .ndjson), ("holding", .ndjson)] {
             let end = format == .elasticsearch ? "/_bulk" : format == .otlp ? "/v1/logs" : ""
-            text += "[[destination]]\nname = \"\(name)\"\nurl = \"http://127.0.0.1:\(port)/\(name)\(end)\"\n"
+            text += "[[destination]]\nname = \"\(prefix)\(name)\"\n"
+            text += "url = \"http://127.0.0.1:\(port)/\(name)\(end)\"\n"
             if format == .ga4 {
                 text += "ga4.measurement_id = \"G-1\"\n"
             }
@@ -258,17 +264,18 @@ struct PrivacyProof {
         guard let answer = try? client.request("GET", "/v1/status"), answer.status == 200,
             let status = try? JSONValue(parsing: answer.body)
         else { return nil }
-        return PrivacyProof.onTheWay(status)
+        return PrivacyProof.onTheWay(status, prefix)
     }
 
     /// The same from an answer to `GET /v1/status`. Set-aside events and those for the destinations
-    /// `rejecting` and `holding` do not count, because they stay in the queue, where they are searched.
-    static func onTheWay(_ status: JSONValue) -> [String] {
+    /// `rejecting` and `holding` do not count, because they stay in the queue, where they are searched. The
+    /// names of destinations are given without the prefix.
+    static func onTheWay(_ status: JSONValue, _ prefix: String) -> [String] {
         let unread = status["spool"]?["lag_bytes"]?.integer ?? 0
         let unsent = (status["destinations"]?.array ?? []).compactMap { destination -> String? in
-            guard let name = destination["name"]?.string, !["rejecting", "holding"].contains(name) else {
-                return nil
-            }
+            guard let whole = destination["name"]?.string else { return nil }
+            let name = whole.hasPrefix(prefix) ? String(whole.dropFirst(prefix.count)) : whole
+            guard !["rejecting", "holding"].contains(name) else { return nil }
             let queued = (destination["lanes"]?.array ?? []).compactMap { $0["queued"]?.integer }
             let aside = (destination["set_aside"]?.members ?? []).compactMap(\.value.integer)
             let events = queued.reduce(0, +) - aside.reduce(0, +)
