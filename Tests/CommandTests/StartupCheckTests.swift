@@ -470,11 +470,33 @@ struct StartupCheckTests {
         #expect(try hides("text = \"lines\"", path) == ["apps.shop.text"])
         #expect(try hides("read = [\"\(root)/*.log\"]", path) == ["apps.shop.read"])
         let parsed = "read = [\"\(root)/*.log\"]\nparse = \"java\""
-        let inTexts = "of lines that its format parses only patterns search JSON in a text"
+        let inTexts = "; JSON inside a text of a parsed line is searched by patterns only"
         #expect(try hides(parsed, path, ending: inTexts) == ["apps.shop.read"])
         #expect(try hides("text = \"lines\"", path, ending: inTexts) == [])
         #expect(try hides("read = [\"\(root)/*.log\"]\ntext = \"quarantine\"", path) == [])
         #expect(try hides("text = \"lines\"", #""pattern":"email""#) == [])
+    }
+
+    @Test("parsed lines are warned of also where other text is quarantined, beside a container and a rule")
+    func parsedTextBesideRedaction() throws {
+        func warned(_ app: String, _ hiding: String) throws -> [String] {
+            let shop = "[apps.shop]\nread = [\"\(root)/*.log\"]\ntext = \"quarantine\"\n"
+            let end = "members by path, and JSON inside a text of a parsed line is searched by patterns only"
+            return try problems("\(hiding)\n\(shop)\(app)").filter { $0.message.hasSuffix(end) }
+                .map { String($0.message.prefix { $0 != " " }) }
+        }
+        let rule = "[[rule]]\nredact = { paths = [\"**.email\"] }"
+        #expect(try warned("parse = \"java\"", rule) == ["apps.shop.parse"])
+        #expect(try warned("pattern = \"^(?P<message>.*)\"", rule) == ["apps.shop.pattern"])
+        #expect(try warned("", rule) == [])
+        #expect(try warned("parse = \"java\"", "[[rule]]\nredact = { patterns = [\"email\"] }") == [])
+        let file = try write(
+            "GTM-1",
+            #"{"id":"GTM-1","version":1,"rules":{"r":{"conditions":[]}},"tags":[{"name":"t","type":"redact","rules":["r"],"paths":["**.email"]}]}"#,
+            mode: 0o644)
+        let container = "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"\napps = "
+        #expect(try warned("parse = \"java\"", container + "[\"shop\"]") == ["apps.shop.parse"])
+        #expect(try warned("parse = \"java\"", container + "[\"other\"]") == [])
     }
 
     @Test("an unusable hash key is a mistake, and so is a missing one that a default file needs")

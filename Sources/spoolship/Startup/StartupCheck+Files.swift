@@ -120,9 +120,8 @@ extension StartupCheck {
                     "\(file) redacts nothing, which required demands: no event is read while it is in force",
                     severity: container.url == nil ? .error : .warning)
             }
-            for (app, key) in settings.appsWithText
-            where compiled.hidesByPath && (container.apps.isEmpty || container.apps.contains(app)) {
-                warnOfText(of: app, key, as: "\(file) hides")
+            if compiled.hidesByPath {
+                warnOfText(as: "\(file) hides") { container.apps.isEmpty || container.apps.contains($0) }
             }
             for finding in compiled.findings {
                 add(setting, "\(file): \(finding)", severity: finding.isMistake ? .error : .warning)
@@ -179,23 +178,28 @@ extension StartupCheck {
     /// cannot be applied to a broken JSON text, so lines that look like parts of one are not sent.
     private mutating func warnOfTextHiding() {
         guard settings.rulesForCheck?.hidesByPath == true else { return }
-        for (app, key) in settings.appsWithText {
-            warnOfText(of: app, key, as: "rules hide")
-        }
+        warnOfText(as: "rules hide") { _ in true }
     }
 
-    /// Warns that text of an app is quarantined if it may have hidden members, and of what is sent all the
-    /// same: a line that a format has parsed is a record, and the texts in a record are not searched for
-    /// members.
-    private mutating func warnOfText(of app: String, _ key: String, as reason: String) {
-        let isParsed = settings.apps[app]?.isParsed == true
-        add(
-            key,
-            "sends text: lines that look like parts of JSON are quarantined instead, as \(reason) members "
-                + "by path"
-                + (isParsed
-                    ? "; but of lines that its format parses only patterns search JSON in a text" : ""),
-            severity: .warning)
+    /// Warns that text of apps is quarantined if it may have hidden members, and of what is sent all the same:
+    /// a line that a format has parsed is a record, and the texts in a record are not searched for members.
+    /// That is so also in apps whose other lines are quarantined.
+    private mutating func warnOfText(as reason: String, of isMeant: (String) -> Bool) {
+        let inParsed = "JSON inside a text of a parsed line is searched by patterns only"
+        let senders = settings.appsWithText.filter { isMeant($0.app) }
+        for (app, key) in senders {
+            add(
+                key,
+                "sends text: lines that look like parts of JSON are quarantined instead, as \(reason) members "
+                    + "by path" + (settings.apps[app]?.isParsed == true ? "; \(inParsed)" : ""),
+                severity: .warning)
+        }
+        for (app, parsed) in settings.apps.sorted(by: { $0.key < $1.key })
+        where parsed.isParsed && isMeant(app) && !senders.contains(where: { $0.app == app }) {
+            add(
+                "apps.\(app).\(parsed.parse == nil ? "pattern" : "parse")",
+                "\(reason) members by path, and \(inParsed)", severity: .warning)
+        }
     }
 
     /// Checks the programs of functions, the country database and the time zones of deadlines.
