@@ -105,7 +105,7 @@ extension EndToEnd {
             }
         }
 
-        @Test("tags that ship to destinations keep no event from the proof's receivers, whatever their names")
+        @Test("tags that ship to destinations keep no event from the proof's receivers, whatever they name")
         func shipped() throws {
             let hidden = #""type":"redact","paths":["properties.email"]}"#
             let ship = #"{"name":"d","rules":["all"],"type":"ship","destinations":["ga4","file","holding"]"#

@@ -181,17 +181,17 @@ extension StartupCheck {
         warnOfText(as: "rules hide") { _ in true }
     }
 
-    /// Warns that text of apps is quarantined if it may have hidden members, and of what is sent all the same:
-    /// a line that a format has parsed is a record, and the texts in a record are not searched for members.
-    /// That is so also in apps whose other lines are quarantined.
+    /// Warns that text of apps is quarantined if it may have hidden members, and of what is sent all the
+    /// same: a line that a format has parsed is a record, and the texts in a record are not searched for
+    /// members. That is so also in apps whose other lines are quarantined.
     private mutating func warnOfText(as reason: String, of isMeant: (String) -> Bool) {
         let inParsed = "JSON inside a text of a parsed line is searched by patterns only"
         let senders = settings.appsWithText.filter { isMeant($0.app) }
         for (app, key) in senders {
             add(
                 key,
-                "sends text: lines that look like parts of JSON are quarantined instead, as \(reason) members "
-                    + "by path" + (settings.apps[app]?.isParsed == true ? "; \(inParsed)" : ""),
+                "sends text: lines that look like parts of JSON are quarantined instead, as \(reason) "
+                    + "members by path" + (settings.apps[app]?.isParsed == true ? "; \(inParsed)" : ""),
                 severity: .warning)
         }
         for (app, parsed) in settings.apps.sorted(by: { $0.key < $1.key })
