@@ -111,7 +111,7 @@ extension ReadContext {
         // Containers and rules can route events to destinations that are not the app's own.
         let areRouted = !settings.containers.isEmpty || settings.rules.contains { $0.sendTo != nil }
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) where app.message != nil {
-            let own = areRouted ? settings.destinations : settings.destinations(of: app)
+            let own = areRouted ? settings.destinations : destinations(of: app, in: settings)
             guard !own.isEmpty, !own.contains(where: \.showsMessages) else { continue }
             let isPart = own.count < settings.destinations.count
             let who = isPart ? "none of the app's destinations" : "no destination"
@@ -121,6 +121,11 @@ extension ReadContext {
                     + " syslog.message = \"text\", {{text:message}} in a template)",
                 severity: .warning)
         }
+    }
+
+    /// The destinations of an app: those that it names, otherwise those that are the default.
+    private func destinations(of app: AppSettings, in settings: Settings) -> [DestinationSettings] {
+        settings.destinations.filter { app.destinations?.contains($0.name) ?? $0.byDefault }
     }
 
     /// Finds ages of apps that decide nothing.
@@ -234,7 +239,7 @@ extension ReadContext {
                 )
             }
             // Without `all`, a purpose that is not listed is not protected; that is only allowed on purpose.
-            let reached = Set(settings.destinations(of: section).flatMap { $0.purposes ?? [] })
+            let reached = Set(destinations(of: section, in: settings).flatMap { $0.purposes ?? [] })
             let served = needed.contains(ConsentSettings.all) ? known : Set(needed)
             if reached.isDisjoint(with: served), settings.containers.isEmpty,
                 !settings.rules.contains(where: { $0.sendTo != nil })
@@ -493,13 +498,6 @@ extension ReadContext {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
         }
-    }
-}
-
-extension Settings {
-    /// The destinations of an app: those that it names, otherwise those that are the default.
-    fileprivate func destinations(of app: AppSettings) -> [DestinationSettings] {
-        destinations.filter { app.destinations?.contains($0.name) ?? $0.byDefault }
     }
 }
 
