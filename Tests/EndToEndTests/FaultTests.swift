@@ -252,7 +252,9 @@ extension EndToEnd {
             guard fromTheStart else { return }
             // The log says so at the start, `status` once the first attempt has failed.
             try wait(.seconds(30), "status to say why") {
-                try bench.command("status").text.contains("nas: \(directory)/token cannot be read")
+                try bench.command("status").text.split(separator: "\n").contains {
+                    $0.hasPrefix("nas: failing") && $0.contains("\(directory)/token cannot be read")
+                }
             }
             #expect(
                 try bench.command("check").text.contains(
