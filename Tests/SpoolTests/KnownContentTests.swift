@@ -69,6 +69,54 @@ struct KnownContentTests {
         }
     }
 
+    /// An inquiry about an archive of 80 bytes in which a mark at 30 is held and none at 60.
+    private func inquiry(aboutArchive contents: [KnownContent], _ head: [UInt8]) -> Inquiry {
+        var inquiry = Inquiry(
+            aboutChanged: false, head: Head(head), size: nil, .quiet, of: [], twins: [], contents: contents)
+        var sight = Sight()
+        sight.saw(Mark(offset: 30, hash: 30), endsLine: true)
+        sight.end = Mark(offset: 80, hash: 80)
+        inquiry.saw(sight)
+        return inquiry
+    }
+
+    private func content(
+        upTo place: Int64, _ head: [UInt8], carrier: AppendFile? = nil, isCutOff: Bool = false
+    ) -> KnownContent {
+        KnownContent(
+            fingerprint: Head(head).fingerprint(of: head.count),
+            taken: Mark(offset: place, hash: UInt64(place)), marks: [Mark(offset: 30, hash: 30)],
+            carrier: carrier, isCutOff: isCutOff, origin: FileName("x.log"), isOfOtherName: false)
+    }
+
+    @Test("of contents that are proven equally, the one that was read less far counts: else lines are lost")
+    func equallyProven() {
+        let head = Array("the same beginning\n".utf8)
+        // Read up to 100, cut to 30, written to again unseen, and packed.
+        let contents = [content(upTo: 100, head, isCutOff: true), content(upTo: 30, head)]
+        for contents in [contents, contents.reversed()] {
+            guard case .answer(.goOn(let place, _, _)) = inquiry(aboutArchive: contents, head).next else {
+                Issue.record("it is not known")
+                continue
+            }
+            #expect(place.offset == 30)
+        }
+    }
+
+    @Test("a file that may have been rewritten since is looked at before its archive counts as new")
+    func rewrittenUnseen() {
+        let head = Array("the same beginning\n".utf8)
+        let directory = SpoolDirectory(path: FileName("a"), depth: 1, id: FileID(bytes: [1]), 0)
+        let file = AppendFile(
+            FileID(bytes: [2]), in: directory, name: FileName("x.log"), owner: 0, size: 60,
+            now: BootInstant(nanoseconds: 0))
+        // Read up to 60, cut to 30 and written to up to 80 unread, and packed.
+        file.isReady = true
+        let inquiry = inquiry(aboutArchive: [content(upTo: 60, head, carrier: file)], head)
+        guard case .answer = inquiry.next else { return }
+        Issue.record("nobody asks for the file")
+    }
+
     @Test("the beginning of a torn line marks no copy: files that begin with it are read whole")
     func fault03_tornLinesAreNoFingerprint() async throws {
         let spool = try SpoolHarness()

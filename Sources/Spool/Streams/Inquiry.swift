@@ -79,6 +79,8 @@ struct Inquiry {
         case sums(of: AppendFile, upTo: [Int64])
         /// Whether a file was read to its end and still holds what was read.
         case end(of: AppendFile)
+        /// Whether a file that has changed still holds what was read of it.
+        case content(of: AppendFile)
         /// Nothing; the answer is known.
         case answer(Answer)
     }
@@ -114,6 +116,8 @@ struct Inquiry {
     private var sums: [Int64: UInt32]?
     /// Carriers that were found to be read to their ends.
     private var readToTheEnd: Set<AppendFile> = []
+    /// Changed carriers that were found to hold what was read of them.
+    private var notRewritten: Set<AppendFile> = []
     /// An answer that does not depend on marks.
     private var answer: Answer?
 
@@ -176,6 +180,7 @@ struct Inquiry {
                 // nothing, because many files begin alike; a mark must match.
                 guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof)
                 else {
+                    if let carrier = mayBeRewritten(content) { return .content(of: carrier) }
                     continue
                 }
                 // The carrier may have been truncated since it was last examined.
@@ -186,7 +191,10 @@ struct Inquiry {
                 mark = content.isCutOff ? end : proof
                 proven = proof.offset
             } else {
-                guard sight.holds(mark), sight.endsLine(at: mark.offset) else { continue }
+                guard sight.holds(mark), sight.endsLine(at: mark.offset) else {
+                    if let carrier = mayBeRewritten(content) { return .content(of: carrier) }
+                    continue
+                }
                 if let carrier = content.carrier {
                     // The unread part is read in the carrier, or in the copy once the carrier is truncated,
                     // but never in both.
@@ -199,12 +207,23 @@ struct Inquiry {
                     }
                 }
             }
-            if proven > best.proven {
+            // Of two that are proven equally the one that was read less far counts, so that no line is lost.
+            if proven > best.proven || proven == best.proven && mark.offset < best.mark.offset {
                 best = (proven, mark, content)
             }
         }
         guard let content = best.content else { return .answer(.new) }
         return .answer(.goOn(at: best.mark, content.fingerprint, content.origin))
+    }
+
+    /// The carrier of a content that does not match, if it has changed and may hold something else by now:
+    /// the subject may be a copy of that. Without this question the lines of a file that was cut in the
+    /// middle, written to and compressed before it was looked at would come twice.
+    private func mayBeRewritten(_ content: KnownContent) -> AppendFile? {
+        guard let carrier = content.carrier, carrier.isReady || carrier.stage == .cut,
+            !notRewritten.contains(carrier)
+        else { return nil }
+        return carrier
     }
 
     /// Judges a changed file: it continues at the last mark before which every byte is the same. The checksum
@@ -243,6 +262,16 @@ struct Inquiry {
     mutating func saw(_ carrier: AppendFile, isReadToItsEnd: Bool) {
         if isReadToItsEnd {
             readToTheEnd.insert(carrier)
+        } else {
+            answer = .later(first: carrier)
+        }
+    }
+
+    /// Reports whether the file that `next` named still holds what was read of it. If not, it must be read
+    /// first.
+    mutating func saw(_ carrier: AppendFile, holdsWhatWasRead: Bool) {
+        if holdsWhatWasRead {
+            notRewritten.insert(carrier)
         } else {
             answer = .later(first: carrier)
         }

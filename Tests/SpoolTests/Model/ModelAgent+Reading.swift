@@ -135,6 +135,9 @@ extension ModelAgent {
                     Int64($0.bytes.count) == file.length && mark($0, file.taken.offset).ends(like: file.taken)
                 }
                 inquiry.saw(file, isReadToItsEnd: isRead ?? false)
+            case .content(let file):
+                let isSame = reach(file).map { mark($0, file.taken.offset).ends(like: file.taken) }
+                inquiry.saw(file, holdsWhatWasRead: isSame ?? true)
             case .answer(let answer):
                 if case .later(let first?) = answer, !first.isSuspect { makeReady(first) }
                 return answer

@@ -92,6 +92,12 @@ final class ModelAgent {
         return min(kept.map { highest($0, .start) } ?? 0, known ?? .max)
     }
 
+    /// Whether reading is not beyond the end of a file, as far as this agent and the next one know.
+    func isWithin(_ file: ModelFile) -> Bool {
+        let offsets = [queue.checkpoints[file.id.bytes]?.offset, streams.files[file.id]?.taken.offset]
+        return offsets.allSatisfy { $0 ?? 0 <= file.bytes.count }
+    }
+
     func isCut(_ path: String) -> Bool { disk.names[path].flatMap { streams.files[$0.id] }?.stage == .cut }
 
     /// Whether it is known for a second that there is something, and it was not read yet.

@@ -17,6 +17,8 @@ final class ModelWorld {
         var header: [UInt8]
         /// Whether all of its lines are of one length and end alike, and whoever truncates it begins it with the header again.
         var isUniform: Bool
+        /// How `cutAndRotated` rotates: 0 copies, 1 copies and packs, 2 renames and packs.
+        var way: Int
         var file: ModelFile?
         var rotations = 0
         var steps: [(ModelWorld, inout Writer) -> Void] = []
@@ -30,10 +32,17 @@ final class ModelWorld {
         var allowed = 0
     }
 
-    enum Mode: CaseIterable {
+    enum Mode {
         case rename, compress, delayedCompress, copyTruncate, shiftedCopy, copyOver, copyCompress, chain,
             dated,
             logback, cut, delete, emptied
+        /// The file is cut in the middle and written to behind the cut, before it is copied or packed.
+        case cutAndRotated
+
+        static let common: [Mode] = [
+            .rename, .compress, .delayedCompress, .copyTruncate, .shiftedCopy, .copyOver, .copyCompress,
+            .chain, .dated, .logback, .cut, .delete, .emptied,
+        ]
     }
 
     let disk = ModelDisk()
@@ -47,6 +56,8 @@ final class ModelWorld {
     /// Whether what was cut off may count as given up although it comes: a copy paused for longer than it is waited for, and so is another
     /// file; or what was cut off unread was put back, and nobody knows that it is the same.
     private var mayCount = false
+    /// Whether nothing more happens but what was begun.
+    private var isEnding = false
     private var lineCount = 0
     private(set) var steps = 0
     /// What the last steps were.
@@ -65,13 +76,22 @@ final class ModelWorld {
         }
         let long = [UInt8](repeating: UInt8(ascii: "="), count: 1200)
         let headers: [[UInt8]] = [[], [], Array("start\n".utf8), long, long + [0x0A]]
+        // Drawn apart: the worlds of all other seeds stay what they were.
+        var cuts = SplitMix64(seed: ~seed)
         for number in 0..<(1 + chance(3)) {
-            let mode = Mode.allCases[chance(Mode.allCases.count)]
+            let mode = Mode.common[chance(Mode.common.count)]
             // Copies of such files are not to be told from each other.
             let isUniform = [.cut, .emptied].contains(mode) && chance(2) == 0
+            let isCut = cuts.next() % 6 == 0
+            let header = headers[chance(5)]
+            // A whole line that all contents begin with, and that is longer than a fingerprint, has a place that
+            // proves nothing: a content that is gone unread is taken for a short copy of a longer one.
+            let isKnown = isCut && header.count > Fingerprint.longest && header.last == 0x0A
             writers.append(
-                Writer(path: "a/f\(number).log", mode: mode, header: headers[chance(5)], isUniform: isUniform)
-            )
+                Writer(
+                    path: "a/f\(number).log", mode: isCut ? .cutAndRotated : mode,
+                    header: isKnown ? [] : header, isUniform: isUniform && !isCut,
+                    way: Int(cuts.next() % 3)))
         }
         listen()
     }
@@ -273,6 +293,40 @@ final class ModelWorld {
         }
     }
 
+    /// Cuts a file to where a line ends. Its writer may go on at once, and to beyond where the file ended: then
+    /// whoever does not look in between sees a longer file whose bytes are others.
+    private func cutInTheMiddle() -> (ModelWorld, inout Writer) -> Void {
+        { world, writer in
+            guard writer.rest.isEmpty, let file = world.disk.names[writer.path] else { return }
+            let length = file.bytes.count
+            // An archive of less than a fingerprint is not known by it.
+            let ends = file.bytes.indices.filter { $0 >= Fingerprint.longest && file.bytes[$0] == 0x0A }
+            guard !ends.isEmpty else { return }
+            let end = ends[world.chance(ends.count)] + 1
+            world.note("cut \(writer.path) to \(end) of \(length)")
+            // A length that was seen before the cut may be looked for in a copy that was made after it.
+            world.mayCount = true
+            // In the file reading goes back to the last mark. But a copy that does not have the place that was
+            // read may be another program's that begins in the same way, and is read whole.
+            _ = world.disk.allow(file.lines(to: end), from: .init(nanoseconds: 0))
+            world.disk.truncate(file, to: end)
+            guard world.chance(3) == 0 else { return }
+            var bytes: [UInt8] = []
+            while end + bytes.count <= length { bytes += world.line(of: writer) }
+            world.note("write \(bytes.count) behind the cut")
+            world.disk.append(bytes, to: file)
+        }
+    }
+
+    /// Waits until reading has gone back behind the cut, also after a kill: a copy that is made before and is
+    /// shorter than what was read cannot be told from one that was made before the cut.
+    private func readAfterCut() -> (ModelWorld, inout Writer) -> Void {
+        { world, writer in
+            guard let file = world.disk.names[writer.path], !world.agent.isWithin(file) else { return }
+            writer.steps = world.isEnding ? [] : [world.readAfterCut()] + writer.steps
+        }
+    }
+
     /// The copy of a file that was written to since, if it cannot be told from a new file: it may come twice.
     private func unknowableCopy(of writer: Writer) -> ModelFile? {
         guard let copy = writer.copy, let file = disk.names[writer.path], copy.bytes.count < file.bytes.count,
@@ -359,6 +413,11 @@ final class ModelWorld {
                 },
             ]
         case .emptied: writer.steps = [truncated()]
+        case .cutAndRotated:
+            let target = "\(path).\(number)"
+            let copied = [readAfterCut()] + copy(path, to: target) + [truncated()]
+            let rotations = [copied, copied + pack(target), [move(path, to: target)] + pack(target)]
+            writer.steps = [cutInTheMiddle()] + rotations[writer.way]
         case .delete: writer.steps = [closed, { world, writer in world.disk.delete(writer.path) }]
         }
     }
@@ -368,6 +427,7 @@ final class ModelWorld {
     /// Nothing more is written: after a while all is read, and what was given up was lost.
     func end() throws {
         isQueueFull = false
+        isEnding = true
         for index in writers.indices {
             while !writers[index].steps.isEmpty { writers[index].steps.removeFirst()(self, &writers[index]) }
             close(&writers[index])

@@ -135,6 +135,7 @@ final class Judge {
                 guard let sums = try sums(of: file, upTo: offsets) else { return .later(first: nil) }
                 inquiry.saw(sums: sums)
             case .end(let file): inquiry.saw(file, isReadToItsEnd: try isReadToItsEnd(file))
+            case .content(let file): inquiry.saw(file, holdsWhatWasRead: holdsWhatWasRead(file))
             case .answer(let answer):
                 if case .later(let first?) = answer, !first.isSuspect {
                     lives.makeReady(first)
@@ -163,6 +164,18 @@ final class Judge {
         } catch {
             // The file is gone or cannot be opened; reading it finds out which.
             return false
+        }
+    }
+
+    /// Whether a file still holds what was read of it; also true if it cannot be opened, so that a file that
+    /// may not be read holds up no other one.
+    private func holdsWhatWasRead(_ file: AppendFile) -> Bool {
+        do throws(SystemError) {
+            try opener.open(file)
+            guard let descriptor = file.descriptor?.raw else { return true }
+            return try mark(at: file.taken.offset, descriptor).ends(like: file.taken)
+        } catch {
+            return true
         }
     }
 
