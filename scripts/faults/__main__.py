@@ -30,6 +30,7 @@ def shown(text):
     text = re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\b", "ID", text)
     text = re.sub(r"/var/tmp/spoolship-faults-\w+/root", "", text)
     text = re.sub(r"\(pid \d+\)", "(pid …)", text)
+    text = re.sub(r"\bprocess \d+", "process …", text)
     text = re.sub(r"\b(\d+(\.\d+)?(ms|m|s|h|d))+\b", "…", text) if "needs a unit" not in text else text
     text = text.replace("|", "\\|")
     return text if len(text) <= 300 else text[:297] + "…"

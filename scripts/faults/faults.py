@@ -470,7 +470,7 @@ def _(m):
 def _(m):
     # Sometimes the end of the connection overtakes the server's alert: tries go on until one names the cause.
     serve(m, wants=True)
-    m.configure(BASE.replace(":8443", ":8444").replace('probe_interval = "1h"', 'probe_interval = "1s"'))
+    m.configure(BASE.replace(":8443", ":8444").replace('interval = "1h"', 'interval = "1s"'))
     m.reload()
     m.sell()
 

@@ -7,12 +7,11 @@ BASE = """[dispatch]
 interval = "1s"
 [retry]
 intervals = ["500ms"]
-probe_interval = "1h"
+when_exhausted = { interval = "1h" }
 [[destination]]
 name = "main"
 url = "https://127.0.0.1:8443/"
 request_timeout = "2s"
-connect_timeout = "2s"
 [destination.tls]
 ca_file = "/etc/spoolship/ca.pem"
 """
