@@ -49,7 +49,9 @@ extension EndToEnd {
                 "seed \(seed)")
             #expect(figures.total("spoolship_dedup_ids") == 3000)
             let status = try bench.command("status").text
-            #expect(status.contains("repeats: 1,450 deliveries discarded, 3,000 ids remembered for 1d"), "\(status)")
+            #expect(
+                status.contains("repeats: 1,450 deliveries discarded, 3,000 ids remembered for 1d"),
+                "\(status)")
             let list = try bench.command("quarantine", "list").text
             #expect(list.contains("bought: /amount is below minimum 0, at byte "), "\(list)")
             #expect(try bench.stopAgent() == 0)
