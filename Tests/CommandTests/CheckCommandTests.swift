@@ -138,6 +138,7 @@ struct CheckCommandTests {
         "--sample says of objects behind a banner, a blank line or a blank what is sent of them",
         arguments: [
             ("My service 1.4 begins\n", true), ("\n", true), ("  ", true), ("{\n", true),
+            ("\u{FEFF}", true),
             ("one\ntwo\nthree\nfour\nfive\n", false),
         ])
     func sampleOfObjects(before: String, areObjects: Bool) throws {
@@ -150,6 +151,39 @@ struct CheckCommandTests {
         #expect(code == .success, "\(kept.errorOutput)")
         #expect(kept.output.contains("no built-in format fits") == !areObjects, "\(kept.output)")
         #expect(!kept.output.contains("add parse"), "\(kept.output)")
+    }
+
+    @Test("--sample does not say of quarantined text that it is sent, neither in words nor as JSON")
+    func sampleOfQuarantinedText() throws {
+        let log = "\(directory.path)/text.log"
+        try writeFile(log, "just text\nmore text\n")
+        for (text, isSent) in [("quarantine", false), ("lines", true)] {
+            let path = try write(
+                "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[apps.pods]\nread = [\"\(log)\"]\n"
+                    + "text = \"\(text)\"\n")
+            let (_, kept) = KeptConsole.run("check", "--sample", log, "--config", path)
+            #expect(kept.output.contains("no built-in format fits") == isSent, "\(kept.output)")
+            #expect(kept.output.contains("2 quarantined") == !isSent, "\(kept.output)")
+            let (_, json) = KeptConsole.run("check", "--sample", log, "--config", path, "--json")
+            #expect(json.output.contains("\"unknown_format\":\(isSent)"), "\(json.output)")
+        }
+    }
+
+    @Test("--sample says that schemas of events do not judge records, if there are any but that of log")
+    func sampleBesideSchemas() throws {
+        let log = "\(directory.path)/records.log"
+        try writeFile(log, "{\"message\":\"a\"}\n")
+        let schemas = "\(directory.path)/schemas"
+        try #require(mkdir(schemas, 0o755) == 0)
+        let path = try write(
+            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[apps.pods]\nread = [\"\(log)\"]\n"
+                + "[schemas]\ndirectory = \"\(schemas)\"\n")
+        for (name, isSaid) in [("log", false), ("purchase", true)] {
+            try writeFile("\(schemas)/\(name).json", "{\"type\":\"object\"}")
+            let (code, kept) = KeptConsole.run("check", "--sample", log, "--config", path)
+            #expect(code == .success, "\(kept.errorOutput)")
+            #expect(kept.output.contains("with the schema of log only") == isSaid, "\(kept.output)")
+        }
     }
 
     @Test("a rule whose only action is refused is reported for that, and not for having no action")

@@ -80,8 +80,8 @@ public struct LineSample: Sendable {
     public let containersWithoutDocument: [String]
     /// The file's path as conditions of rules see it: relative for the spool, else absolute.
     let file: String
-    /// True if there are schemas, and the lines are not compared with them as the events that they may be in
-    /// the spool: files that the configuration does not read are shown as records.
+    /// True if lines are records, which only the schema of `log` judges, and there are schemas of others: as
+    /// events the lines could be judged by these.
     public private(set) var isWithoutSchemas = false
     /// Results for lines of text.
     public private(set) var texts = Texts()
@@ -140,7 +140,6 @@ public struct LineSample: Sendable {
             intake = settings.forPlaces(intake)
         }
         schemas = try settings.schemasForSample()
-        isWithoutSchemas = !isRead && !schemas.set.schemas.isEmpty
         containersWithoutDocument = settings.containers.filter { $0.url != nil }.map(\.id)
         var random = KernelRandom()
         var pass = EventPass(options: intake.events)
@@ -151,6 +150,7 @@ public struct LineSample: Sendable {
         texts.isSlow = format?.isUnanchoredPattern ?? false
         // Lines that begin as objects do count for it, others against it.
         var objects = 0
+        var sent = 0
         bytes.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return }
             var position = 0
@@ -159,18 +159,21 @@ public struct LineSample: Sendable {
                 let verdict = pass.read(base, from: position, to: block.count)
                 let piece = block[position..<verdict.next]
                 noteText(pass.counts, number)
-                if let first = piece.first(where: { $0 > 0x20 }) {
-                    objects += first == UInt8(ascii: "{") ? 1 : -1
-                }
+                let isObject = LineSample.first(of: piece) == UInt8(ascii: "{")
                 if let line = line(verdict, number, piece, &pass, most: settings.spool.maxEventSize) {
                     lines.append(line)
+                    objects += isObject ? 1 : -1
+                    // Only what is sent is text without fields.
+                    sent += isObject || line.fate != .record ? 0 : 1
                 }
                 number += piece.count { $0 == 0x0A }
                 position = verdict.next
             }
         }
+        isWithoutSchemas =
+            lines.contains { $0.fate == .record } && schemas.set.schemas.contains { $0.name != "log" }
         if texts.format == nil, place.flatMap({ settings.apps[$0.app]?.format }) == nil {
-            guessFormat(bytes, isSpool: isSpool, areObjects: objects >= 0)
+            guessFormat(bytes, isSpool: isSpool, areObjects: objects >= 0, isTextSent: sent > 0)
         }
     }
 
@@ -178,7 +181,10 @@ public struct LineSample: Sendable {
     ///
     /// - Parameter areObjects: whether at least half of the lines are objects. One line does not tell: a
     ///   program may print a banner before its first object.
-    private mutating func guessFormat(_ bytes: [UInt8], isSpool: Bool, areObjects: Bool) {
+    /// - Parameter isTextSent: whether text is sent: not if all of it is quarantined.
+    private mutating func guessFormat(
+        _ bytes: [UInt8], isSpool: Bool, areObjects: Bool, isTextSent: Bool
+    ) {
         if !isSpool {
             texts.wrapper = bytes.withUnsafeBytes { LineWrapper.guess($0)?.rawValue }
         }
@@ -186,7 +192,7 @@ public struct LineSample: Sendable {
         texts.guess = bytes.withUnsafeBytes { FormatGuess.of($0) }.map {
             ($0.name, $0.matched, $0.records)
         }
-        texts.isUnknown = texts.guess == nil && !isSpool && !lines.isEmpty
+        texts.isUnknown = texts.guess == nil && !isSpool && isTextSent
     }
 
     /// Takes over what the pass has counted so far of lines of text.
@@ -247,6 +253,12 @@ public struct LineSample: Sendable {
             }
             return line
         }
+    }
+
+    /// The first byte of a line behind blanks and a byte order mark; nil for a blank line.
+    private static func first(of line: Slice<UnsafeBufferPointer<UInt8>>) -> UInt8? {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        return line.dropFirst(line.starts(with: mark) ? mark.count : 0).first { $0 > 0x20 }
     }
 
     /// The names of an object's members; empty for anything else.

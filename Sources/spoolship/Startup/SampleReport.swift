@@ -144,6 +144,7 @@ struct SampleReport {
             "parsed": .integer(sample.texts.parsed), "not_parsed": .integer(sample.texts.notParsed),
             "broken_json": .integer(sample.texts.brokenJSON),
             "guess": .string(sample.texts.guess?.name ?? ""),
+            "unknown_format": .bool(sample.texts.isUnknown),
             "guessed_wrapper": .string(sample.texts.wrapper ?? ""),
             "app": .string(sample.app), "read": .bool(sample.isRead),
             "added": .array(sample.added.map(JSONValue.string)), "lines": .array(lines),
