@@ -4,8 +4,9 @@
     python3 Benchmarks/inplace.py build/spoolship [--apps N] [--lines N] [--most-mb N]
 
 Each app has a directory with a log, of which it gets its share of the lines, one after the other. The process's private memory
-(/proc/PID/smaps_rollup) is printed after the start, after the lines, and when it has been idle. Ends with 1 if a line did not arrive, if more
-than two inotify instances are open, or if the private memory is above --most-mb at the end.
+is printed after the start, after the lines, and when it has been idle: what the kernel calls anonymous, as in the other benchmarks.
+Pages of the program's file are not in it, since whether they count as private depends on who else runs the file. Ends with 1 if a line
+did not arrive, if more than two inotify instances are open, or if the private memory is above --most-mb at the end.
 """
 
 import argparse
@@ -22,10 +23,9 @@ PATIENCE = 180
 
 
 def private(process):
-    """MB of private memory, and what of it belongs to no file."""
-    with open(f"/proc/{process}/smaps_rollup") as file:
-        sizes = {line.split(":")[0]: int(line.split()[1]) for line in file if line.split()[-1] == "kB"}
-    return (sizes["Private_Clean"] + sizes["Private_Dirty"]) / 1000, sizes["Anonymous"] / 1000
+    """MB of private memory."""
+    with open(f"/proc/{process}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon:")) / 1000
 
 
 def parts(process):
@@ -36,7 +36,7 @@ def parts(process):
             words = line.split()
             if "-" in words[0] and not words[0].endswith(":"):
                 name = " ".join(words[5:]) or "no name"
-            elif words[0] in ("Private_Clean:", "Private_Dirty:"):
+            elif words[0] == "Anonymous:":
                 found[name] = found.get(name, 0) + int(words[1]) / 1000
     return sorted(found.items(), key=lambda part: -part[1])[:8]
 
@@ -97,8 +97,8 @@ path = "{path}/out.ndjson"
             return 0
 
     def say(when):
-        whole, anonymous = private(agent.pid)
-        print(f"{when}: {whole:.1f} MB private, {anonymous:.1f} MB of it anonymous, {instances(agent.pid)} inotify instances", flush=True)
+        whole = private(agent.pid)
+        print(f"{when}: {whole:.1f} MB private, {instances(agent.pid)} inotify instances", flush=True)
         return whole
 
     until("the start", lambda: "agent started" in open(f"{path}/agent.log").read() or os.path.exists(f"{path}/control.sock"))
