@@ -250,18 +250,22 @@ extension EndToEnd {
                 bench.agentLog.contains("\(directory)/token cannot be read: its file system does not answer")
             }
             guard fromTheStart else { return }
+            /// Whether `status` says that the destination fails, and this reason.
+            func isFailing(_ reason: String) throws -> Bool {
+                try bench.command("status").text.split(separator: "\n").contains {
+                    $0.hasPrefix("nas: failing") && $0.contains(reason)
+                }
+            }
             // The log says so at the start, `status` once the first attempt has failed.
             try wait(.seconds(30), "status to say why") {
-                try bench.command("status").text.split(separator: "\n").contains {
-                    $0.hasPrefix("nas: failing") && $0.contains("\(directory)/token cannot be read")
-                }
+                try isFailing("\(directory)/token cannot be read")
             }
             #expect(
                 try bench.command("check").text.contains(
                     "\(directory)/token: its file system does not answer"))
             silent?.end()
             try wait(.seconds(30), "the destination to be tried") {
-                try bench.command("status").text.contains("nas: no connection to 127.0.0.1")
+                try isFailing("no connection to 127.0.0.1")
             }
         }
     }
