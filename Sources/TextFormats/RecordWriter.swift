@@ -26,12 +26,8 @@ public struct RecordWriter: ~Copyable {
     /// caller need not search the object for its time.
     public private(set) var timestamp = 0..<0
 
-    /// Members of the current record that `plainPair` has written, in its order; owned.
-    private let pairs: UnsafeMutablePointer<WrittenMember>
-    /// Number of entries in `pairs`; beyond `mostPairs` the entries are incomplete.
-    private var pairCount = 0
-    /// Whether `pairs` are all members of the record.
-    private var membersAreKnown = false
+    /// Members of the current record that `plainPair` has written.
+    private var pairs = WrittenMembers()
 
     /// The zone for times that do not name one. Setting it forgets the last time, whose text may now mean
     /// another time.
@@ -58,32 +54,22 @@ public struct RecordWriter: ~Copyable {
     /// Storage of a new writer. Each app has a writer, also for JSON, which never needs it.
     private static let firstCapacity = 256
 
-    /// Most members of a record that are noted; a record with more is scanned.
-    private static let mostPairs = 32
-
     /// A writer without an object.
     public init() {
-        pairs = .allocate(capacity: RecordWriter.mostPairs)
         capacity = RecordWriter.firstCapacity
         storage = .allocate(capacity: capacity)
         out = storage
         readable = UnsafePointer(storage)
     }
 
-    deinit {
-        storage.deallocate()
-        pairs.deallocate()
-    }
+    deinit { storage.deallocate() }
 
     /// The object with its line feed. Valid until the next `begin`.
     public var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: out - storage) }
 
     /// All members of the object, if they are known and their names and values have no escapes; otherwise
     /// nil. With them a caller need not scan the object. Valid until the next `begin`.
-    public var members: UnsafeBufferPointer<WrittenMember>? {
-        membersAreKnown && pairCount <= RecordWriter.mostPairs
-            ? UnsafeBufferPointer(start: pairs, count: pairCount) : nil
-    }
+    public var members: UnsafeBufferPointer<WrittenMember>? { pairs.all }
 
     /// Number of line feeds that follow `bytes`, so that the scanner of events, which loads 16 bytes at a
     /// time, stops before the end of the storage.
@@ -103,8 +89,7 @@ public struct RecordWriter: ~Copyable {
         readable = end
         isRepaired = false
         timestamp = 0..<0
-        pairCount = 0
-        membersAreKnown = false
+        pairs.removeAll()
         storage[0] = UInt8(ascii: "{")
         out = storage + 1
     }
@@ -142,16 +127,11 @@ public struct RecordWriter: ~Copyable {
 
     /// Notes a member that was written at these offsets.
     @inline(__always)
-    mutating func notePair(_ member: WrittenMember) {
-        if pairCount < RecordWriter.mostPairs {
-            pairs[pairCount] = member
-        }
-        pairCount += 1
-    }
+    mutating func notePair(_ member: WrittenMember) { pairs.append(member) }
 
     /// Says whether `notePair` was called for each member of the record. If a member was written in another
     /// way and this is not said, `members` lacks it, and no rule finds it.
-    mutating func noteMembersKnown(_ areKnown: Bool) { membersAreKnown = areKnown }
+    mutating func noteMembersKnown(_ areKnown: Bool) { pairs.areAll = areKnown }
 
     /// The current length. `goBack(to:)` drops what was written after it, for formats that try one layout and
     /// then another.
@@ -699,16 +679,6 @@ public struct RecordWriter: ~Copyable {
         capacity = larger
         out = moved + count
     }
-}
-
-/// Offsets of a member in an object that was written.
-public struct WrittenMember {
-    /// Offset of the name's opening quote.
-    public let key: Int
-    /// Offset of the value's opening quote.
-    public let value: Int
-    /// Offset after the value's closing quote.
-    public let end: Int
 }
 
 /// The time that was read last, and the day that was written last.
