@@ -109,8 +109,8 @@ extension Transaction {
             let apps = try HolderTable(file).holders(of: row)
             state.figures.noteExpired(sifted.expired.map { apps[$0] })
         }
-        for (departure, gone) in sifted.gone {
-            switch departure {
+        for (cause, gone) in sifted.gone {
+            switch cause {
             case .expired:
                 state.figures.lanes[lane].remove(.expired, events: gone.events, bytes: gone.bytes)
             case .withheld(let reason): discard(gone.events, gone.bytes, lane, reason)

@@ -4,7 +4,7 @@ internal import Model
 /// What becomes of a row whose events are examined one by one.
 struct SiftedRow {
     /// Why an event leaves.
-    enum Departure: Hashable {
+    enum Cause: Hashable {
         case expired
         /// The event must not be sent. The reason is the ledger's.
         case withheld(reason: String)
@@ -13,7 +13,7 @@ struct SiftedRow {
     /// The events that stay, as runs of neighbours.
     var left: [DeliveryRow] = []
     /// Events and bytes that leave.
-    var gone: [Departure: (events: Int, bytes: Int)] = [:]
+    var gone: [Cause: (events: Int, bytes: Int)] = [:]
     /// Which events of the row leave because they are too old, counted from its first one.
     var expired: [Int] = []
 
@@ -97,22 +97,22 @@ struct Sifter {
             // An event whose line does not say when it happened counts as new as the chunk's newest
             // event.
             let time = isOld ? now : environment.eventTime?(Array(line), row.acceptedAt) ?? chunk.lastTime
-            let departure: SiftedRow.Departure?
+            let cause: SiftedRow.Cause?
             if let reason = rules?.reason(of: app, destination) {
-                departure = .withheld(reason: reason)
+                cause = .withheld(reason: reason)
             } else {
                 let isOver =
                     isExpired(time)
                     || mayExpire && rules?.isExpired(app, age: now - time) == true
-                departure = isOver ? .expired : nil
+                cause = isOver ? .expired : nil
             }
-            if departure == .expired {
+            if cause == .expired {
                 // bounded: lines of one chunk.
                 sifted.expired.append(event - row.first)
             }
-            if let departure {
-                sifted.gone[departure, default: (0, 0)].events += 1
-                sifted.gone[departure, default: (0, 0)].bytes += line.count
+            if let cause {
+                sifted.gone[cause, default: (0, 0)].events += 1
+                sifted.gone[cause, default: (0, 0)].bytes += line.count
             } else if let last = sifted.left.last, last.first + last.events == event {
                 sifted.left[sifted.left.count - 1].events += 1
                 sifted.left[sifted.left.count - 1].bytes += line.count
