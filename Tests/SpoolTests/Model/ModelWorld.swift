@@ -293,8 +293,8 @@ final class ModelWorld {
         }
     }
 
-    /// Cuts a file to where a line ends. Its writer may go on at once, and to beyond where the file ended: then
-    /// whoever does not look in between sees a longer file whose bytes are others.
+    /// Cuts a file at the end of a line. Its writer may go on at once, until the file is longer than before:
+    /// then a reader that did not look in between sees a file that has grown, with other bytes in it.
     private func cutInTheMiddle() -> (ModelWorld, inout Writer) -> Void {
         { world, writer in
             guard writer.rest.isEmpty, let file = world.disk.names[writer.path] else { return }
