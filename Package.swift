@@ -287,3 +287,22 @@ if Context.environment["SPOOLSHIP_BENCHMARKS"] != nil {
         benchmark("SpoolBenchmark", ["EventLoops", "Logs", "Model", "Spool"]),
     ]
 }
+
+// The tests of some modules alone, `SPOOLSHIP_ONLY=Spool,Intake swift build --build-tests`: what they do not
+// need is not built. Without it a change of one module builds all modules that import it, and their tests.
+if let only = Context.environment["SPOOLSHIP_ONLY"] {
+    let targets = Dictionary(uniqueKeysWithValues: package.targets.map { ($0.name, $0) })
+    var needed: Set<String> = []
+    var open = only.split(separator: ",").map { "\($0)Tests" }
+    while let name = open.popLast() {
+        guard let target = targets[name], needed.insert(name).inserted else { continue }
+        for dependency in target.dependencies {
+            switch dependency {
+            case .targetItem(let name, _), .byNameItem(let name, _): open.append(name)
+            default: break
+            }
+        }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products = []
+}
