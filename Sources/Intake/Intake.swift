@@ -523,6 +523,23 @@ package final class Intake: SpoolSink {
         return commit
     }
 
+    /// Counts that go back if what was taken since is not stored.
+    struct CountsBefore {
+        fileprivate var events: EventCounts
+        fileprivate var apps: [String: AppCounts]
+    }
+
+    var counts: CountsBefore { CountsBefore(events: pass.counts, apps: apps) }
+
+    /// Forgets what was taken since the last commit: it is not stored, and neither counted nor reported. It
+    /// is offered again.
+    func giveBack(to before: CountsBefore) {
+        _ = chunks.takeCommit()
+        calls.forget(calls.takeNew())
+        pass.resetCounts(to: before.events)
+        apps = before.apps
+    }
+
     /// Publishes the counts as of a commit, and logs what is due.
     private func publish(_ commit: Commit) {
         reports.report(commit.quarantined, pass.counts, at: time.bootTime)

@@ -15,44 +15,54 @@ struct BackfillRunTests {
             var place: String?
             var lines = ""
             /// So many pieces are taken from a command that is gone just before they come from this one.
-            var ghosts: Int
+            var ghosts = 0
+            /// Most lines that fit into one transaction.
+            var most = Int.max
         }
 
         let state: Mutex<State>
 
-        init(ghosts: Int) { state = Mutex(State(ghosts: ghosts)) }
+        init(ghosts: Int, most: Int) { state = Mutex(State(ghosts: ghosts, most: most)) }
 
-        func answer(_ request: ControlRequest) -> ControlResponse {
+        func answer(_ request: ControlRequest, pieceBytes: Int) -> ControlResponse {
             state.withLock { state in
                 guard request.method == "POST" else {
-                    return .json(["place": JSONValue(state.place), "piece_bytes": 30, "max_event_size": 1000])
+                    return .json([
+                        "place": JSONValue(state.place), "piece_bytes": .integer(pieceBytes),
+                        "max_event_size": 1000,
+                    ])
                 }
                 guard request.query["from"] == state.place else {
                     return ControlRefusal(409, "elsewhere", "read twice?").response
                 }
                 let text = String(decoding: request.body, as: UTF8.self)
+                let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
+                guard count <= state.most else {
+                    return ControlRefusal(413, "too_large", "it does not fit").response
+                }
                 state.place = request.query["end"]
                 state.lines += text
                 guard state.ghosts == 0 else {
                     state.ghosts -= 1
                     return ControlRefusal(409, "elsewhere", "read twice?").response
                 }
-                let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
                 return .json(["read": .integer(count), "refused": 0, "quarantined": 0])
             }
         }
     }
 
-    private func run(ghosts: Int) async throws -> (
-        code: ExitCode, said: KeptConsole, lines: String, all: String
-    ) {
-        let taken = Taken(ghosts: ghosts)
+    private func run(
+        ghosts: Int = 0, mostLines: Int = .max, pieceBytes: Int = 30, suffix: String = ".jsonl"
+    ) async throws -> (code: ExitCode, said: KeptConsole, lines: String, all: String) {
+        let taken = Taken(ghosts: ghosts, most: mostLines)
         var routes = ControlRoutes()
         routes.add("GET", "/v1/status") { _ in .json([:]) }
-        for method in ["GET", "POST"] { routes.add(method, "/v1/backfill") { taken.answer($0) } }
+        for method in ["GET", "POST"] {
+            routes.add(method, "/v1/backfill") { taken.answer($0, pieceBytes: pieceBytes) }
+        }
         let agent = try await FakeAgent(routes)
         let all = (0..<12).map { "{\"name\":\"e\($0)\"}\n" }.joined()
-        let file = "\(agent.directory.path)/old.jsonl"
+        let file = "\(agent.directory.path)/old\(suffix)"
         try writeFile(file, all)
         let kept = KeptConsole()
         let code = CommandLineTool(console: kept.console())
@@ -74,5 +84,21 @@ struct BackfillRunTests {
         let (code, said, lines, all) = try await run(ghosts: 2)
         #expect(code == .temporaryFailure && said.errorOutput.contains("read twice?"))
         #expect(all.hasPrefix(lines) && lines != all)
+    }
+
+    @Test(
+        "lines that do not fit into one transaction are offered in smaller pieces, each once",
+        arguments: [".jsonl", ".json"])
+    func offersFewerLines(suffix: String) async throws {
+        let (code, said, lines, all) = try await run(mostLines: 2, pieceBytes: 10_000, suffix: suffix)
+        #expect(code == .success, "\(said.errorOutput)")
+        #expect(lines == all)
+    }
+
+    @Test("a single line that does not fit ends with 65 and the agent's reason")
+    func endsIfOneLineDoesNotFit() async throws {
+        let (code, said, lines, _) = try await run(mostLines: 0, pieceBytes: 10_000)
+        #expect(code == .badData && said.errorOutput.contains("it does not fit"))
+        #expect(lines.isEmpty)
     }
 }

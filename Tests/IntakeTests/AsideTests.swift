@@ -287,6 +287,39 @@ struct AsideTests {
         #expect(state.badChunks.isEmpty, "\(again)")
     }
 
+    @Test(
+        "a piece that does not fit into one transaction is neither stored, counted nor reported; smaller ones are"
+    )
+    func piecesOfManyBadLines() async throws {
+        let store = FlakyStore(seed: 1)
+        store.state.withLock { $0.isFlaky = false }
+        let kept = KeptLog()
+        let figures = IntakeFigures()
+        try await withLoop { [settings = settings()] loop in
+            let backfill = Backfill(
+                on: loop, store: store, memory: [:], figures: figures, time: ManualTime(), log: Log(kept)
+            ) { Backfill.Options(intake: settings, maxEventSize: 1000) { _ in nil } }
+            func piece(lines: Int, from: String?, to end: String) -> BackfillPiece {
+                let bytes = Array(String(repeating: "-\n", count: lines).utf8)
+                return BackfillPiece(
+                    key: "1", file: "old.jsonl", app: "shop", from: from,
+                    content: FilePiece(bytes: bytes, offset: 0, end: end))
+            }
+            let error = await #expect(throws: IntakeError.self) {
+                try await backfill.take(piece(lines: 100_000, from: nil, to: "a"))
+            }
+            #expect(error?.code == .tooLarge && error?.message.contains("queue.max_size") == true)
+            #expect(kept.messages.allSatisfy { $0.level == .info })
+            let taken = try await backfill.take(piece(lines: 500, from: nil, to: "b"))
+            #expect(taken.quarantined == 500)
+        }
+        #expect(store.state.withLock { $0.quarantined.count } == 500)
+        let counts = figures.counts
+        #expect(counts.quarantined.values.reduce(0, +) == 500)
+        #expect(counts.apps["shop"]?.quarantined == 500)
+        #expect(kept.messages.contains { "\($0.fields)".contains("500") })
+    }
+
     @Test("a file that was replaced or removed is not reread; an unreadable one is an error")
     func otherFiles() async throws {
         var random = SplitMix64(seed: 1)

@@ -229,17 +229,22 @@ package actor Backfill: LoopActor {
                     time: time.wallTime))
             return intake.takeCommit()
         }
+        let before = intake.counts
         let taken = await intake.takeAside(content.bytes[...], from: source, at: content.offset)
-        let commit = intake.takeCommit()
-        guard taken < content.bytes.count else { return commit }
-        // The intake stopped within the piece, so nothing of the piece is stored. Either an event is so large
-        // that it needs a commit of its own, or the required document of a container is gone.
-        calls.forget(calls.takeNew())
+        guard taken < content.bytes.count else { return intake.takeCommit() }
+        // The intake stopped within the piece, so nothing of the piece is stored. Either the required document
+        // of a container is gone, or the piece does not fit into one transaction: an event is as large as one
+        // may be, or many lines go to the quarantine. The sender then offers less.
+        let obstacle = intake.obstacle
+        intake.giveBack(to: before)
         try await waitForDocument(of: piece.app)
-        if case .document = intake.obstacle {
+        if case .document = obstacle {
             throw IntakeError(.later, "another document has come into force")
         }
-        throw IntakeError(.tooLarge, "the piece is too large for this queue")
+        throw IntakeError(
+            .tooLarge,
+            "the events at byte \(content.offset) of \(piece.file) do not fit into one transaction of this queue; "
+                + "raise queue.max_size")
     }
 
     /// The intake with the settings in force.

@@ -21,6 +21,8 @@ public final class BackfillFile {
     /// first piece is read.
     public var format: LineWrapper?
 
+    /// The encoding that was set by `decode`.
+    private var encoding: FileEncoding?
     private let descriptor: Descriptor
     private let compression: Compression
     /// Whether the file is a JSON text; otherwise it has lines.
@@ -62,11 +64,19 @@ public final class BackfillFile {
         } catch {
             throw SpoolError(.cannotRead, "\(path) cannot be read", cause: error)
         }
-        packed = try relaying(try PackedLines(compression, longest: maxEventSize)) { (error: FrameError) in
+        packed = try BackfillFile.content(compression, longest: maxEventSize)
+        splitter = ObjectSplitter(longest: maxEventSize)
+    }
+
+    /// The content of a file that is read from its beginning.
+    private static func content(
+        _ compression: Compression, longest: Int
+    ) throws(SpoolError) -> PackedLines {
+        let packed = try relaying(try PackedLines(compression, longest: longest)) { (error: FrameError) in
             SpoolError(.cannotRead, error.message)
         }
         packed.sum = .max
-        splitter = ObjectSplitter(longest: maxEventSize)
+        return packed
     }
 
     /// Bytes of the file that were used, approximately; for a progress display.
@@ -74,7 +84,22 @@ public final class BackfillFile {
 
     /// Has the content decoded to UTF-8, by this encoding or by a byte order mark of UTF-16. To be called
     /// before the first piece is read.
-    public func decode(_ encoding: FileEncoding?) { packed.decode(by: encoding) }
+    public func decode(_ encoding: FileEncoding?) {
+        self.encoding = encoding
+        packed.decode(by: encoding)
+    }
+
+    /// Reads again from a position, so that the next piece can be smaller than the one that was returned last.
+    ///
+    /// - Parameters and results are those of `begin(at:)`.
+    public func restart(at text: String?) throws(SpoolError) -> Bool {
+        packed = try BackfillFile.content(compression, longest: longest)
+        packed.decode(by: encoding)
+        splitter = ObjectSplitter(longest: longest)
+        waiting = []
+        isFinished = false
+        return try begin(at: text)
+    }
 
     /// Sets the position at which reading begins: behind the pieces that an earlier run has handed over.
     ///

@@ -58,6 +58,9 @@ struct BackfillRun: Sendable {
         case taken(JSONValue)
         /// Not now, with the reason: the queue is full, for example. The same piece is offered again.
         case later(String)
+        /// Not in one transaction, with the reason: many lines that go to the quarantine need more room than
+        /// as many events. Fewer lines are offered.
+        case tooLarge(String)
         /// The agent's stored place is not where this piece begins, because another program ships the same
         /// file.
         case elsewhere(String)
@@ -152,7 +155,7 @@ struct BackfillRun: Sendable {
         }
         // Where the last accepted piece ended; nil if the agent does not know the file.
         var place = state["place"]?.string
-        let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
+        var pieceBytes = state["piece_bytes"]?.integer ?? 65_536
         file.format = state["format"]?.string.flatMap(LineWrapper.init)
         file.decode(state["encoding"]?.string.flatMap(FileEncoding.init))
         // A file that was rewritten since is read from its beginning.
@@ -166,6 +169,12 @@ struct BackfillRun: Sendable {
             switch try offer(piece, of: file, from: place, &course) {
             case .taken(let taken): result = taken
             case .elsewhere(let words), .later(let words): return words
+            case .tooLarge(let words):
+                let half = min(pieceBytes, piece.bytes.count) / 2
+                guard half > 0, holdsSeveralLines(piece) else { throw CommandFailure(.badData, words) }
+                pieceBytes = half
+                _ = try orFail(.inputOutput, try file.restart(at: place))
+                continue
             }
             place = piece.end
             let count = result["read"]?.integer ?? 0
@@ -185,6 +194,11 @@ struct BackfillRun: Sendable {
         try course.line.end(
             with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
+    }
+
+    /// Whether a piece can be offered as two smaller ones.
+    private func holdsSeveralLines(_ piece: FilePiece) -> Bool {
+        piece.problem == nil && piece.bytes.dropLast().contains(UInt8(ascii: "\n"))
     }
 
     /// Offers one piece until the agent accepts it, or says that the place has moved.
@@ -241,6 +255,7 @@ struct BackfillRun: Sendable {
         switch json["error"]?["code"]?.string {
         case "later": return .later(message)
         case "elsewhere": return .elsewhere(message)
+        case "too_large": return .tooLarge(message)
         case "not_found":
             throw CommandFailure(.unreachable, "the running agent is too old for this; restart it")
         default: throw CommandFailure(status == 400 || status == 413 ? .badData : .temporaryFailure, message)
