@@ -76,7 +76,7 @@ extension Intake {
     func presentable(_ content: [UInt8], of app: String, isText: Bool = false) -> [UInt8] {
         guard let rules else { return content }
         // The document that says what to hide is not there yet, so everything is hidden.
-        guard rules.awaited(for: app) == nil else { return RuleEngine.shape(of: content) }
+        guard rules.knowsWhatIsHidden(of: app) else { return RuleEngine.shape(of: content) }
         let known = settings.events.apps[app]
         return rules.engine.presentable(
             content, of: app, isText: isText || known?.format != nil || known?.textFormat != nil)

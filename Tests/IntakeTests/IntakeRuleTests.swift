@@ -70,11 +70,13 @@ actor RuleHost {
             on: loop, time: time, log: Log(log))
     }
 
-    func publish(_ documents: String..., mayCall: Set<String> = []) throws {
+    func publish(
+        _ documents: String..., mayCall: Set<String> = [], awaiting awaited: [AwaitedContainer] = []
+    ) throws {
         inForce.publish(
             try documents.map { text in
                 try CompiledContainer(try ContainerDocument(reading: Array(text.utf8)), mayCall: mayCall)
-            })
+            }, awaiting: awaited)
     }
 
     func withdraw() { inForce.publish([]) }
@@ -364,6 +366,26 @@ struct IntakeRuleTests {
             #expect(await host.takeResumed() == [line])
             try await host.takeAndCommit([line])
             #expect(try await host.lines(of: "main", .normal).map { $0["properties"] } == [nil, [:]])
+        }
+    }
+
+    @Test(
+        "while a reload is applied, what cannot be an event is kept as it came, unless a new container may hide it"
+    )
+    func reloadHidesNothingMore() async throws {
+        try await withHost { host in
+            try await host.publish(awaiting: [.reload])
+            #expect(await !host.offer(#"{"name":"n"}"#))
+            await host.quarantine(#"{"name":"n","properties":{"k":"kept""#)
+            try await host.commit()
+            let kept = try await host.quarantined().map { String(decoding: $0.content, as: UTF8.self) }
+            #expect(kept == [#"{"name":"n","properties":{"k":"kept""#])
+            // A container that the reload has added may hide more.
+            let added = AwaitedContainer(id: "GTM-2", apps: ["shop"])
+            try await host.publish(awaiting: [.reload, added])
+            await host.quarantine("SECRET")
+            try await host.commit()
+            #expect(try await host.quarantined().map(\.content).last == Array("xxxxx".utf8))
         }
     }
 

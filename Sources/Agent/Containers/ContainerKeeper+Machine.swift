@@ -193,14 +193,12 @@ extension ContainerKeeper {
 
     /// Publishes to the intake what is in force, and the containers that it must wait for.
     func showReader() {
+        let awaited = slots.filter(\.state.isAwaited).map {
+            AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
+        }
         inForce.publish(
             [rules.container].compactMap(\.self) + slots.compactMap(\.current),
-            // A container of no app stands for all apps.
-            awaiting: holdsReading
-                ? [AwaitedContainer(id: "", apps: [])]
-                : slots.filter(\.state.isAwaited).map {
-                    AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
-                })
+            awaiting: holdsReading ? [.reload] + awaited : awaited)
         published()
     }
 

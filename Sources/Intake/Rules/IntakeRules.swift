@@ -95,8 +95,11 @@ package final class IntakeRules: @unchecked Sendable {
 
     /// The container without which events of an app must not be read, as of the last `refresh`; nil for none.
     func awaited(for app: String) -> AwaitedContainer? {
-        awaited.isEmpty ? nil : awaited.first { $0.apps.isEmpty || $0.apps.contains(app) }
+        awaited.isEmpty ? nil : awaited.first { $0.concerns(app) }
     }
+
+    /// Whether the containers in force, as of the last `refresh`, are all that may hide something of an app.
+    func knowsWhatIsHidden(of app: String) -> Bool { !awaited.contains { $0.mayHide && $0.concerns(app) } }
 
     /// Calls `body` at the next publication, never before this returns.
     func whenPublished(_ body: @escaping () -> Void) { documentWaiters.append(body) }
