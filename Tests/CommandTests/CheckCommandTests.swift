@@ -186,6 +186,24 @@ struct CheckCommandTests {
         }
     }
 
+    @Test(
+        "what text alone shows of a format, a pattern or a path is a mistake with --text-only, too",
+        arguments: [
+            #"parse = "ngnix""#, #"parse = "%{COMBINEDAPACHELOG}""#, #"pattern = "(unclosed""#,
+            #"first_line = "(unclosed""#, #"read = ["var/log/x.log"]"#, #"exclude = ["[a"]"#,
+        ])
+    func textOnlyOfPlaces(line: String) throws {
+        let read = line.hasPrefix("read") ? "" : "read = [\"/var/log/x/*.log\"]\n"
+        let path = try write(
+            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[apps.x]\n\(read)\(line)\n")
+        let (code, kept) = KeptConsole.run("check", "--text-only", "--config", path)
+        #expect(code == .configuration, "\(kept.output)")
+        #expect(kept.errorOutput.hasPrefix("\(path):\(read.isEmpty ? 5 : 6):"), "\(kept.errorOutput)")
+        let whole = KeptConsole.run("check", "--config", path).1.errorOutput
+        let mistake = kept.errorOutput.split(separator: "\n")[0]
+        #expect(whole.contains(mistake), "\(whole)")
+    }
+
     @Test("a rule whose only action is refused is reported for that, and not for having no action")
     func refusedAction() throws {
         let path = try write(

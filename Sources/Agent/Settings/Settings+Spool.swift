@@ -96,8 +96,22 @@ extension Settings {
 
     /// The first mistake in what is read, which the start refuses: the setting and the message.
     var readingMistake: (setting: String, message: String)? {
+        if let mistake = readingMistake(at: resolved) { return mistake }
+        // A file system that may never answer is asked on another thread, and again by the start.
+        guard DistantMount.onTheWay(of: spool.directory) != nil else { return foreignSpool }
+        return SilentFiles.answer(about: spool.directory) { self.foreignSpool } ?? nil
+    }
+
+    /// The first mistake that the text alone shows, whatever machine it is for.
+    var readingMistakeInText: (setting: String, message: String)? {
+        readingMistake(at: Dictionary(uniqueKeysWithValues: places.map { ($0, $0) }))
+    }
+
+    /// The first mistake in what is read.
+    ///
+    /// - Parameter resolved: where the links of this machine lead from each place.
+    private func readingMistake(at resolved: [ReadPlace: ReadPlace]) -> (setting: String, message: String)? {
         let own = [spool.directory, agent.stateDirectory]
-        let resolved = resolved
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
             if let key = section.journal.uselessSetting {
                 return ("apps.\(app).journal.\(key)", "has no effect without journal = true")
@@ -157,9 +171,7 @@ extension Settings {
                 }
             }
         }
-        // A file system that may never answer is asked on another thread, and again by the start.
-        guard DistantMount.onTheWay(of: spool.directory) != nil else { return foreignSpool }
-        return SilentFiles.answer(about: spool.directory) { self.foreignSpool } ?? nil
+        return nil
     }
 
     /// The mistake that a directory of log files is configured as the spool: its files would be read and then

@@ -37,6 +37,11 @@ public struct StartupRehearsal: Sendable {
             }
     }
 
+    /// What a start on any machine would refuse: names of formats, patterns, paths.
+    public var refusalsOfText: [Refusal] {
+        settings.readingMistakeInText.map { [Refusal(setting: $0.setting, message: $0.message)] } ?? []
+    }
+
     /// The refusals that can be found without asking for files or journals that may never answer.
     private var mistakes: [Refusal] {
         var found: [Refusal] = []

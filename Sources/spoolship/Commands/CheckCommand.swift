@@ -102,9 +102,10 @@ private struct CheckReport {
             let loaded = try Settings.loadWithRules(path: invocation.configurationPath)
             self.loaded = loaded
             problems = loaded.warnings
-            if !invocation.has("text-only") {
-                problems += StartupCheck.problems(of: loaded, sandbox: invocation.unit)
-            }
+            problems +=
+                invocation.has("text-only")
+                ? StartupCheck.problemsOfText(of: loaded)
+                : StartupCheck.problems(of: loaded, sandbox: invocation.unit)
             // With a mistake the agent could not start, so its connections say nothing.
             if invocation.has("connect"), isGood {
                 connections = ConnectionReport.all(of: loaded, sends: invocation.has("send"))

@@ -29,6 +29,13 @@ struct StartupCheck {
     /// The settings that are checked.
     var settings: Settings { loaded.settings }
 
+    /// The problems that the text alone shows, whatever machine it is for.
+    static func problemsOfText(of loaded: LoadedSettings) -> [Problem] {
+        StartupRehearsal(loaded.settings, version: Build.version).refusalsOfText.map {
+            loaded.problem(.environment, $0.message, about: $0.setting)
+        }
+    }
+
     /// All problems, in the order of the steps of a start.
     ///
     /// - Parameters:
