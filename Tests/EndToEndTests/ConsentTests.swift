@@ -65,6 +65,12 @@ extension EndToEnd {
                     && unknown.text.contains("did you mean shop?"), "\(unknown)")
             #expect(
                 try !bench.command("consent", "shpo", "analytics", "default").text.contains("no such app"))
+            let mistyped = try bench.command("disable", "--app", "shpo", "--yes")
+            #expect(
+                mistyped.code == 0 && mistyped.text.contains("no such app so far: shpo is not configured")
+                    && mistyped.text.contains("did you mean shop? (`spoolship enable --app shpo`"),
+                "\(mistyped)")
+            #expect(try bench.command("enable", "--app", "shpo").code == 0)
             try #require(mkdir("\(bench.spool)/fresh", 0o755) == 0)
             #expect(
                 try bench.command("consent", "fresh", "analytics", "off").text

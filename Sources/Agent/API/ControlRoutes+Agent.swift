@@ -32,7 +32,8 @@ extension ControlRoutes {
     mutating func addSwitches(of agent: AgentService) {
         answer("GET", "/v1/collection", takes: ["app"]) { _, query in
             let app = try query.required("app", try query.text("app"))
-            return .json(["queued": .integer(try await agent.countQueued(of: app))])
+            let queued = try await agent.countQueued(of: app)
+            return .json(["queued": .integer(queued)].adding(try await agent.know(app)))
         }
         answer("PUT", "/v1/collection", takes: ["enabled", "app"]) { _, body in
             if let app = try body.text("app") {
@@ -70,11 +71,10 @@ extension ControlRoutes {
             let found = try await agent.setConsent(
                 of: app, to: try body.required("purpose", body["purpose"]?.string),
                 body["on"] == .null ? nil : try body.required("on", body["on"]?.bool))
-            let known = try await agent.know(app)
-            return .json([
+            let counts: JSONValue = [
                 "withheld": .integer(found.withheld), "in_flight": .integer(found.inFlight),
-                "known": .bool(known.isKnown), "nearest": known.nearest.map(JSONValue.string) ?? .null,
-            ])
+            ]
+            return .json(counts.adding(try await agent.know(app)))
         }
         answer("PUT", "/v1/log-level", takes: ["level"]) { _, body in
             try await agent.setLogLevel(try body.required("level", body["level"]?.string))
@@ -99,5 +99,12 @@ extension ControlRoutes {
             // The stream ends when the client disconnects; a slow client misses events.
             return .stream { stream in await tap.send(app: app, priority: priority, name: name, to: stream) }
         }
+    }
+}
+
+extension JSONValue {
+    /// With what is known of an app: a command on a name that nobody has used is most likely mistyped.
+    fileprivate func adding(_ app: (isKnown: Bool, nearest: String?)) -> JSONValue {
+        adding("known", .bool(app.isKnown)).adding("nearest", app.nearest.map(JSONValue.string) ?? .null)
     }
 }

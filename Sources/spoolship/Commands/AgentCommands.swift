@@ -90,6 +90,8 @@ enum AgentCommands {
             text += "; \(HumanText.count(Int(inFlight))) are in flight and may arrive"
         }
         try invocation.console.print(text)
+        // Asked before the change, which deletes what the agent may know the app by.
+        try UnknownApp(app, in: count)?.tell(on: invocation, undoneBy: "enable --app \(app)")
         for (command, records) in [("dead-letters", "dead letters"), ("quarantine", "quarantined lines")] {
             guard isAll else {
                 // A user who disables collection for privacy has to know what may stay.

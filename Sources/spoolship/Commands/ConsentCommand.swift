@@ -38,35 +38,10 @@ enum ConsentCommand {
             text += "; \(HumanText.count(Int(inFlight))) are in flight and may arrive"
         }
         try invocation.console.print(text)
-        if words[2] != "default", result["known"]?.bool == false {
-            try tellUnknown(words[0], words[1], nearest: result["nearest"]?.string, invocation)
+        if words[2] != "default" {
+            try UnknownApp(words[0], in: result)?.tell(
+                on: invocation, undoneBy: "consent \(words[0]) \(words[1]) default")
         }
-    }
-
-    /// Says that nothing is known of an app. It is not refused: consent may have to be settled before its
-    /// first event.
-    private static func tellUnknown(
-        _ app: String, _ purpose: String, nearest: String?, _ invocation: Invocation
-    ) throws {
-        // The agent does not look at the spool's file system, which may hang.
-        let spool = try? invocation.loadSettings().settings.spool.directory
-        let hasDirectory = spool.flatMap { self.hasDirectory(app, in: $0) }
-        guard hasDirectory != true else { return }
-        let names = spool.flatMap { try? WholeFile.names(in: $0) } ?? []
-        let hint = (nearest ?? nearestName(to: app, among: names.filter { !$0.hasPrefix(".") }.sorted()))
-            .map { "; did you mean \($0)?" }
-        // Only what was seen is said: the settings or the spool may not be readable for this user.
-        let lacks = hasDirectory == false ? "no directory and no events" : "no events"
-        try invocation.console.print(
-            "no such app so far: \(app) is not configured, and has \(lacks)\(hint ?? "")"
-                + " (`spoolship consent \(app) \(purpose) default` takes it back)")
-    }
-
-    /// Whether an app has a directory in the spool; nil if that cannot be seen.
-    private static func hasDirectory(_ app: String, in spool: String) -> Bool? {
-        guard !["", ".", ".."].contains(app), !app.utf8.contains(UInt8(ascii: "/")) else { return false }
-        if let status = FileStatus(link: "\(spool)/\(app)") { return status.isDirectory }
-        return errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? false : nil
     }
 
     private static func list(_ invocation: Invocation) throws {
