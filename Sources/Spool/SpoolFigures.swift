@@ -67,6 +67,9 @@ public struct SpoolFigures: Sendable, Equatable {
     /// Drop files that were seen and are not read yet. While reading is held back they are counted by
     /// listing; otherwise files in directories that are still being listed are not included.
     public var waitingDropFiles = 0
+    /// Readers that have started and not yet listed each directory once: files may wait that nobody has
+    /// counted.
+    public var unlistedReaders = 0
     /// Bytes that are in files and not yet in the queue, as far as files were examined.
     public var unreadBytes: ByteCount = 0
     /// Time since when the oldest unread byte waits; nil if everything is read.
@@ -218,7 +221,7 @@ public struct SpoolFigures: Sendable, Equatable {
     public func adding(_ other: SpoolFigures) -> SpoolFigures {
         var sum = self
         for figure in [
-            \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
+            \SpoolFigures.directories, \.unlistedReaders, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
             \.waitingDropFiles, \.inaccessible, \.passedOver, \.refusedFiles, \.dropFilesRead,
             \.appendFilesRead,
             \.filesRemoved, \.rotations, \.truncations, \.linesTooLong, \.unclosedLines, \.commits,

@@ -87,8 +87,12 @@ struct AgentCollector: MetricCollector {
     /// The reader's figures, and those of each journal.
     private func collectSpool(into exposition: inout Exposition) {
         let figures = parts.reader.figures
+        // No figure is better than one that says that all is read before anybody has looked.
+        if figures.unlistedReaders == 0 || figures.unreadBytes > 0 {
+            exposition.set(\.spoolLagBytes, to: Int(figures.unreadBytes.value))
+        }
         exposition.set([
-            \.spoolLagBytes: Int(figures.unreadBytes.value), \.spoolOpenFiles: figures.openFiles,
+            \.spoolOpenFiles: figures.openFiles,
             \.spoolReadBytes: Int(figures.bytesRead.value),
             \.spoolGivenUpBytes: Int(figures.bytesGivenUp.value),
             \.spoolFilesRemoved: figures.filesRemoved, \.spoolRotations: figures.rotations,

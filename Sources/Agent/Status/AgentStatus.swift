@@ -347,6 +347,7 @@ struct AgentStatus: Sendable {
             spool.waits = "no destination"
             return spool
         }
+        spool.isListed = figures.unlistedReaders == 0
         spool.lagBytes = Int(figures.unreadBytes.value)
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
         // Files that are read in place are listed with their places.

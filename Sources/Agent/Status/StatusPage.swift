@@ -243,7 +243,7 @@ struct StatusPage: Sendable {
         let reason = report.accepting.reason.map { ": \(HTMLText.escaped($0))" } ?? ""
         let lag =
             report.spool.lagBytes == 0
-            ? "nothing"
+            ? report.spool.isListed ? "nothing" : "not known yet"
             : "\(HumanText.bytes(report.spool.lagBytes)), oldest \(HumanText.duration(.seconds(report.spool.lagSeconds)))"
         return StatusPage.section(
             "stores", "Spool and queue",

@@ -108,7 +108,7 @@ extension StatusReport.Spool {
     fileprivate var json: JSONValue {
         [
             "directory": .string(directory), "lag_bytes": .integer(lagBytes),
-            "lag_seconds": .integer(lagSeconds),
+            "lag_seconds": .integer(lagSeconds), "is_listed": .bool(isListed),
             "files": .integer(files), "waits": JSONValue(waits), "complaints": .strings(complaints),
             "second_tries": .object(
                 secondTries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),

@@ -66,6 +66,8 @@ struct StatusReport: Sendable {
         var lagBytes = 0
         /// How long the oldest of these bytes have waited, in seconds.
         var lagSeconds = 0
+        /// False after a start until each directory was listed once: more may wait than `lagBytes`.
+        var isListed = true
         /// Files in the spool, without those that are read in place.
         var files = 0
         /// Why reading waits; nil if it does not wait.

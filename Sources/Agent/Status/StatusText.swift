@@ -160,7 +160,9 @@ struct StatusText: Sendable {
     private var spoolLines: [String] {
         let spool = report.spool
         var text = "spool:  "
-        if spool.lagBytes == 0, spool.secondTries.isEmpty {
+        if spool.lagBytes == 0, !spool.isListed {
+            text += "not all directories have been looked at yet"
+        } else if spool.lagBytes == 0, spool.secondTries.isEmpty {
             text += spool.waits == nil ? "everything is read" : "nothing unread"
         } else if spool.lagBytes == 0 {
             text += "nothing unread except files that will be tried again"

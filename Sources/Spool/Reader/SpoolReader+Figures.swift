@@ -15,6 +15,7 @@ extension SpoolReader {
         var figures = self.figures
         figures.root = context.root.identity
         figures.directories = tree.count
+        figures.unlistedReaders = tree.listing.isFirstDone ? 0 : 1
         figures.polledDirectories = watching.polled.count
         figures.pollReason = watching.pollReason
         figures.overflows = watching.overflows
@@ -26,6 +27,7 @@ extension SpoolReader {
         census.countUnread(in: &figures)
         reports.show(in: &figures)
         published.withLock { [figures] in $0 = figures }
+        publishDue = schedule.now + SpoolReader.publishInterval
     }
 
     private func countFiles(in figures: inout SpoolFigures) {

@@ -54,6 +54,8 @@ public actor SpoolReader: LoopActor {
 
     /// The figures as they were published last, for other threads.
     nonisolated let published = Mutex(SpoolFigures())
+    /// When the figures are published again, although reading goes on.
+    var publishDue = BootInstant(nanoseconds: .min)
 
     /// A reader of a spool; it does nothing before `start`.
     ///
@@ -188,6 +190,7 @@ public actor SpoolReader: LoopActor {
         ) {
             [weak self] in self?.assumeIsolated { $0.watching.changesCame() }
         }
+        publish()
         tree.listing.sight?.begin(at: context.time.wallTime)
         if let place = context.options.place {
             arrivals.lookAtLinks()
@@ -289,6 +292,8 @@ public actor SpoolReader: LoopActor {
     static let sliceTime = Duration.milliseconds(20)
     /// Time for changes in a turn.
     static let changesTime = Duration.milliseconds(10)
+    /// Time between two publications of the figures while reading goes on.
+    static let publishInterval = Duration.milliseconds(500)
     /// Time for errands in a turn.
     private static let errandsTime = Duration.milliseconds(5)
 
@@ -406,6 +411,9 @@ public actor SpoolReader: LoopActor {
         schedule.life.beginTask()
         census.plan()
         outlet.closed(ClosedPass(progress: progress, files: content.covered, done: closed.done))
+        if schedule.now >= publishDue {
+            publish()
+        }
         Task(executorPreference: loop) { await self.commit() }
     }
 
