@@ -3,12 +3,13 @@
 # The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing. Each function has a
 # section of its own, so that what nobody calls is left out, and only one of several equal functions is kept. CBuild has what is wrapped.
 # Swift's functions let no exception of C++ through, so their tables for unwinding are for debuggers only: they go into spoolship.debug.
+# scripts/link clears what would keep functions that nobody calls, and leaves out the Swift runtime's tables for unwinding.
 # sections.ld keeps constants where nothing can write. function-order puts what an idle agent uses side by side (scripts/function-order).
 # docs/contributing/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
 # It is built in a directory of its own, so that its build and the tests' do not wait for each other. Side by side they are no faster: two
 # processors take 15 minutes for both, and 12 and a half one after the other.
 BINARY = .build/binary
-RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build --scratch-path $(BINARY) -c release --static-swift-stdlib --product spoolship \
+RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_LINKER=scripts/link SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build --scratch-path $(BINARY) -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker --export-dynamic-symbol=_gnutls_global_init_skip -Xlinker -T -Xlinker packaging/sections.ld \
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -Xllvm -Xswiftc -force-attribute=nounwind \
@@ -17,6 +18,8 @@ RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12
 # RE2 has another soname in each Debian and Ubuntu. Where its archive needs no other library (Debian 12) it goes into the binary, and
 # one package serves the newer systems too: docs/contributing/one-package-for-newer-systems.md.
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
+# Where libswiftCore.a is.
+RUNTIME = $(shell swiftc -print-target-info | sed -nE 's/.*"runtimeResourcePath": "(.*)".*/\1_static\/linux/p')
 SOURCES = Package.swift Sources Tests Benchmarks/Sources
 
 .PHONY: help build binary test bundle deb life image faults run bench latency hostile storm lint format clean
@@ -33,6 +36,7 @@ build: ## build the release binary, build/spoolship, and its debug symbols, buil
 	@scripts/folding $(BINARY)/release/spoolship $(BINARY)/release/spoolship.product/Objects.LinkFileList
 	@scripts/function-order --check $(BINARY)/release/spoolship
 	@nm -D build/spoolship | grep -q _gnutls_global_init_skip || { echo "build: GnuTLS sets itself up in each agent: Sources/CShims/CBuild/gnutls.c is not exported" >&2; exit 1; }
+	@scripts/lookups $(BINARY)/release/spoolship $(BINARY)/release/spoolship.product/Objects.LinkFileList $(RUNTIME)
 	@[ "$(RE2)" = re2 ] || ! objdump -p build/spoolship | grep 'NEEDED *libre2' || { echo "build: RE2 is not in the binary: make clean" >&2; exit 1; }
 	@ls -l build/spoolship | awk '{ printf "built build/spoolship, %.1f MB\n", $$5 / 1000000 }'
 

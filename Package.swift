@@ -68,6 +68,9 @@ let commit = Context.environment["SPOOLSHIP_COMMIT"].flatMap { text in
     !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } ? text : nil
 }
 
+/// The linker of the release binary; set by the Makefile.
+let linker = Context.environment["SPOOLSHIP_LINKER"]
+
 let package = Package(
     name: "spoolship",
     products: [.library(name: "SpoolshipClient", targets: ["SpoolshipClient"])],
@@ -231,7 +234,8 @@ let package = Package(
                 "Containers", "Control",
                 "Digests", "EventLoops", "Model", "Outputs", "Receiver", "Spool",
             ],
-            exclude: ["DESIGN.md"], swiftSettings: settings(of: "spoolship")),
+            exclude: ["DESIGN.md"], swiftSettings: settings(of: "spoolship"),
+            linkerSettings: linker.map { [.unsafeFlags(["-ld-path=\($0)"])] } ?? []),
         .testTarget(
             name: "CommandTests",
             dependencies: [
