@@ -11,6 +11,7 @@ extension Entry {
     ///   - restart: whether a reload cannot apply it.
     ///   - scope: the destinations that it is for; only in sections of destinations.
     ///   - changesAnswers: whether another value can change the destination's answers.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func setting<Value: Equatable & Sendable>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value>,
         _ type: ValueType<Value>,
@@ -43,6 +44,7 @@ extension Entry {
     }
 
     /// A row for a setting that has no value by default.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func setting<Value: Equatable & Sendable>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value?>,
         optional type: ValueType<Value>,
@@ -60,6 +62,7 @@ extension Entry {
     ///   - other: the section that lists the same keys, if one does.
     ///   - isOn: a property that the section sets to true, unless an earlier file has turned it off. `name =
     ///     true` sets it alone, `name = false` turns it off.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func section<Section: SettingsSection>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Section>, _ why: String,
         only scope: DestinationUse.Scope = .all, sameKeysAs other: String? = nil,
@@ -88,6 +91,7 @@ extension Entry {
 
     /// A row for a setting of two values: `name = { max = 256, beyond = "cut" }`. The first may be written
     /// alone, `name = 256`. What a later file does not set keeps its value.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func pair(
         _ name: String, _ first: Half, _ second: Half, _ why: String,
         example: String? = nil, restart: Bool = false, only scope: DestinationUse.Scope = .all,
@@ -150,6 +154,7 @@ extension Entry {
         /// Sets it to its value at the start.
         let keep: @Sendable (_ started: Owner, _ owner: inout Owner) -> Void
 
+        @_semantics("optimize.sil.specialize.generic.never") @inline(never)
         init<Value: Equatable & Sendable>(
             _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value>,
             _ type: ValueType<Value>
@@ -168,6 +173,7 @@ extension Entry {
         }
 
         /// A value that is not set by default.
+        @_semantics("optimize.sil.specialize.generic.never") @inline(never)
         init<Wrapped: Equatable & Sendable>(
             _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Wrapped?>,
             optional type: ValueType<Wrapped>
@@ -178,6 +184,7 @@ extension Entry {
 
     /// A row for a section that occurs any number of times: `[[name]]`, distinguished by the text of the key
     /// `key`, or by number.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func list<Section: SettingsSection>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<[Section]>,
         key: String, _ type: ValueType<String>, _ identity: @escaping @Sendable (Section) -> String,
@@ -226,6 +233,7 @@ extension Entry {
     }
 
     /// A row for a section that occurs once for each name: `[name.NAME]`.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func named<Section: SettingsSection>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<[String: Section]>,
         _ why: String
@@ -264,6 +272,7 @@ extension Entry where Owner: SettingsSection {
     /// In a whole of another case the value is judged, reported as a mistake, and forgotten: it was meant for
     /// another destination, or the type or format is wrong. A default that is written out does no harm, so
     /// values are compared.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     func inside<Whole>(_ place: SettingsCase<Whole, Owner>) -> Entry<Whole> {
         var row = Entry<Whole>(
             name: name, use: use.inside(DestinationUse(scope: place.scope)), describe: describe,
@@ -293,6 +302,7 @@ extension Entry where Owner: SettingsSection {
     }
 
     /// The row of a section that only one case has: `[destination.s3]`.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func section<Part>(_ name: String, of place: SettingsCase<Owner, Part>, _ why: String) -> Entry {
         Entry<Part>.section(name, \.self, why).inside(place)
     }

@@ -1,6 +1,10 @@
 /// A row of the table of settings: one key of a section, with everything that can be said about it.
 ///
 /// The default is not in the row: it is what the property holds in a new section.
+///
+/// What makes, reads and lists rows is not hot. `@_semantics("optimize.sil.specialize.generic.never")` makes
+/// the compiler write it once. Otherwise it is written for each section and each type of value, 0.8 MB of
+/// the program.
 struct Entry<Owner: Sendable>: Sendable {
     /// The key.
     private(set) var name: String
@@ -21,6 +25,7 @@ struct Entry<Owner: Sendable>: Sendable {
     var description: EntryDescription { describe() }
 
     /// The same row for an owner that holds this row's owner, as `s3` holds AWS settings.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     func inside<Holder>(_ place: any WritableKeyPath<Holder, Owner> & Sendable) -> Entry<Holder> {
         var row = Entry<Holder>(
             name: name, use: use, describe: describe, read: { read($0, $1, &$2[keyPath: place], &$3) },
@@ -50,6 +55,7 @@ struct Entry<Owner: Sendable>: Sendable {
 
     /// The same row for what nobody has to set: read as before, but left out by help and the reference;
     /// `check` says why, or what to write instead.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     func retired(_ why: String) -> Entry {
         var row = listedElsewhere()
         row.read = { [read] node, path, owner, context in
@@ -395,6 +401,7 @@ extension SettingsSection {
     static var decidingKeys: [String] { [] }
 
     /// The description of this section.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func described(
         _ name: String, _ kind: SectionDescription.Kind, _ why: String,
         sameKeysAs: String? = nil
@@ -414,6 +421,7 @@ extension SettingsSection {
     }
 
     /// Reads the members of a table. An unknown key is a problem, with the nearest known key.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
         let rows = Self.entries
         let keys = rows.map { SectionMembers.Row(name: $0.name, isOld: $0.renamed != nil) }
@@ -446,6 +454,7 @@ extension SettingsSection {
     }
 
     /// This section, but with the values of `started` for settings that a reload cannot change.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     func keeping(_ started: Self) -> Self {
         var kept = self
         for entry in Self.entries where entry.renamed == nil { entry.keep(started, &kept) }
@@ -453,6 +462,7 @@ extension SettingsSection {
     }
 
     /// The values in force of all settings in this section, or of those that its rows are asked for.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     func effective(
         in place: SectionPlace, where isAsked: (DestinationUse) -> Bool = { _ in true }
     ) -> [EffectiveSetting] {

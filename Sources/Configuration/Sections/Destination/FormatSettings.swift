@@ -19,6 +19,7 @@ extension HTTPSettings {
         + either("structured_metadata", ("loki", .loki, "structured_metadata"), splunk: "fields")
 
     /// Old keys of a section's settings, which had the same names or another one.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     private static func old<Format: SettingsSection>(
         _ section: String, _ place: SettingsCase<HTTPSettings, Format>, _ keys: [String],
         called name: String? = nil
@@ -30,6 +31,7 @@ extension HTTPSettings {
 
     /// An old key that set something of Splunk for format `splunk_hec`, and otherwise something of another
     /// format.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     private static func either<Format: SettingsSection>(
         _ key: String, _ other: (section: String, place: SettingsCase<HTTPSettings, Format>, name: String),
         splunk: String

@@ -8,6 +8,7 @@ extension Entry where Owner: SettingsSection {
     ///   - why: what it is.
     ///   - example: a name for its file.
     ///   - isInline: whether it may be written in the configuration itself.
+    @_semantics("optimize.sil.specialize.generic.never") @inline(never)
     static func secret(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<SecretSource?>,
         file: @autoclosure @escaping @Sendable () -> Place<String?>,
