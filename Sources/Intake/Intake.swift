@@ -68,13 +68,13 @@ package final class Intake: SpoolSink {
     /// check costs on each line.
     @exclusivity(unchecked) var pass: EventPass
     private var random = KernelRandom()
-    private(set) var settings: IntakeSettings
+    @exclusivity(unchecked) private(set) var settings: IntakeSettings
     /// The next commit. Exclusive access is not checked at run time, as that to the pass.
     @exclusivity(unchecked) var chunks: ChunkBuilder
     /// Makes commits durable.
     let committer: Committer
     /// What the containers' rules still need for the next line.
-    var gate: RulesGate
+    @exclusivity(unchecked) var gate: RulesGate
     /// What the log says.
     var reports: IntakeReports
     let schemas: SchemaChecks
@@ -82,7 +82,7 @@ package final class Intake: SpoolSink {
     /// are read again.
     let accepted: AcceptedIDs?
     /// The event that is passing the rules.
-    var scratch = LineBuffer(capacity: 64)
+    @exclusivity(unchecked) var scratch = LineBuffer(capacity: 64)
     /// Counts by app, for status and metrics.
     private var apps: [String: AppCounts] = [:]
 
@@ -189,6 +189,10 @@ package final class Intake: SpoolSink {
 
     /// What the first line that was not taken waits for; nil: a commit.
     var obstacle: RulesGate.Obstacle? { gate.obstacle }
+
+    /// Whether the next commit should be soon: it holds a critical event, a full chunk, or calls that are
+    /// made once their events are durable.
+    package var isUrgent: Bool { chunks.isUrgent || gate.holdsCalls }
 
     /// Takes whole lines, and counts for the app what became of them; see `takeLines`.
     package func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {

@@ -76,6 +76,9 @@ public struct SpoolOptions: Sendable, Equatable {
     /// The shortest time between commits that are not due by their size: a lone line goes at once, a drip in
     /// groups. Default 5 ms.
     public var linger = Duration.milliseconds(5)
+    /// The same time while the sink holds nothing urgent (`SpoolSink.isUrgent`); a drip is still read every
+    /// `linger`. Nil (default): `linger`.
+    public var patience: Duration?
     /// How long a drop file written in place must be unchanged to count as complete. Default 1 s.
     public var settleTime = Duration.seconds(1)
     /// How long after it was found to end too early a drop file is tried once more. Default 5 s.

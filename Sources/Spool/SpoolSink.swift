@@ -108,6 +108,10 @@ public protocol SpoolSink: AnyObject {
     /// With `durability = "power_loss"` each commit is synced already, and the call may return at once.
     func persist() async throws
 
+    /// Whether something that was taken since the last commit should be durable soon (`SpoolOptions.linger`).
+    /// Everything else may wait for more (`SpoolOptions.patience`).
+    var isUrgent: Bool { get }
+
     /// Whether a file must not be removed, because the quarantine could not hold all of its bad lines.
     func mustStay(_ file: [UInt8]) -> Bool
 

@@ -222,26 +222,28 @@ struct SettingsTests {
 
 extension SettingsTests {
     @Test(
-        "lines that drip are gathered for a fifteenth of the shortest wait before sending, from 5 to 200 ms",
+        "a drip gathers for a fifteenth of the shortest wait, without critical events a tenth of the interval",
         arguments: [
-            ("", 200), ("dispatch.interval = \"off\"", 200), ("dispatch.critical_delay = \"600ms\"", 40),
-            ("dispatch.interval = \"1500ms\"", 100),
-            ("dispatch.critical_delay = \"0s\"\ndispatch.allow_zero_delay = true", 5),
-            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"600ms\"", 40),
+            ("", 200, 600), ("dispatch.interval = \"off\"", 200, 200),
+            ("dispatch.critical_delay = \"600ms\"", 40, 600), ("dispatch.interval = \"1500ms\"", 100, 150),
+            ("dispatch.critical_delay = \"0s\"\ndispatch.allow_zero_delay = true", 5, 5),
+            ("dispatch.batch_events = 1", 200, 200),
+            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"600ms\"", 40, 600),
             (
                 "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"1500ms\"\n"
-                    + "[[destination]]\nname = \"b\"\ntype = \"stdout\"\ninterval = \"off\"", 100
+                    + "[[destination]]\nname = \"b\"\ntype = \"stdout\"\ninterval = \"off\"", 100, 150
             ),
             (
                 "dispatch.critical_delay = \"300ms\"\n"
-                    + "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"3s\"", 200
+                    + "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ncritical_delay = \"3s\"", 200, 600
             ),
         ])
-    func linger(text: String, milliseconds: Int) throws {
+    func linger(text: String, milliseconds: Int, patience: Int) throws {
         let directory = try TemporaryDirectory()
         let whole = "agent.state_directory = \"\(directory.path)\"\n\(text)\n"
         let settings = try Settings.read([ConfigurationText(file: "t.toml", text: whole)]).settings
         #expect(settings.spoolOptions.linger == .milliseconds(milliseconds))
+        #expect(settings.spoolOptions.patience == .milliseconds(patience))
     }
 
     @Test("ac19: each limit and its consequence reach the pass; an app's settings override the general ones")

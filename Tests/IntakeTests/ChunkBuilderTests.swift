@@ -58,6 +58,17 @@ struct ChunkBuilderTests {
         #expect(!chunks.holdsEvents && chunks.pendingBytes == 0 && chunks.takeCommit().read == 0)
     }
 
+    @Test("a commit is urgent with a critical event or a full chunk, and not with other events")
+    func urgentCommits() {
+        var chunks = builder()
+        for number in 0..<2 { _ = put("a\(number)", in: &chunks) }
+        #expect(!chunks.isUrgent)
+        _ = put("b", .critical, in: &chunks)
+        #expect(chunks.isUrgent && !chunks.takeCommit().chunks.isEmpty && !chunks.isUrgent)
+        for number in 0..<3 { _ = put("a\(number)", in: &chunks) }
+        #expect(chunks.isUrgent && chunks.takeCommit().chunks.map(\.events) == [3] && !chunks.isUrgent)
+    }
+
     @Test("when collection ends, events are discarded and counted; what is in quarantine stays and counts")
     func endsCollection() {
         var chunks = builder()

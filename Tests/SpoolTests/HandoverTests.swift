@@ -43,7 +43,7 @@ struct HandoverTests {
         wanted.refused(isParked: false)
         #expect(wanted.isDue && !wanted.isEmpty && !wanted.isParked && wanted.parked == 0)
         _ = close(&wanted, at: at(3))
-        #expect(!wanted.isDue && wanted.isEmpty && wanted.dripDue == at(8))
+        #expect(!wanted.isDue && wanted.isEmpty && wanted.dripDue(isUrgent: true) == at(8))
         wanted.want()
         #expect(wanted.next(at(4), isQuiet: true) == .commit)
 
@@ -53,6 +53,14 @@ struct HandoverTests {
             places.pass.forget(FileID(bytes: [UInt8(number >> 8), UInt8(number & 255)]))
         }
         #expect(places.isDue)
+    }
+
+    @Test("a small commit is due sooner if something urgent is held")
+    func patience() {
+        var handover = Handover(
+            Handover.Limits(bytes: 1000, linger: .milliseconds(5), patience: .milliseconds(50)))
+        _ = close(&handover, at: at(3))
+        #expect(handover.dripDue(isUrgent: true) == at(8) && handover.dripDue(isUrgent: false) == at(53))
     }
 
     @Test("a quarantine record alone causes a commit, and many small ones make it due")

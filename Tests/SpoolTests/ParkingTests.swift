@@ -65,6 +65,7 @@ private final class ParkingSink: SpoolSink {
     func quarantine(_ record: QuarantineRecord) { kept.quarantine(record) }
     func commit(_ progress: SpoolProgress) async throws { try await kept.commit(progress) }
     func persist() async throws { try await kept.persist() }
+    var isUrgent: Bool { kept.isUrgent }
     func mustStay(_ file: [UInt8]) -> Bool { kept.mustStay(file) }
 
     func isClockTrusted() -> Bool { true }

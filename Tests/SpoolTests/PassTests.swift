@@ -51,6 +51,51 @@ struct PassTests {
         await reader.stop()
     }
 
+    @Test("lines that are not urgent are read soon, and committed with the next urgent one")
+    func urgentGoesSoon() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start {
+            $0.linger = .milliseconds(20)
+            $0.patience = .seconds(600)
+        }
+        spool.append("urgent 1\n", to: "drip.jsonl")
+        await spool.untilLines(["urgent 1"])
+        for word in ["calm 1", "calm 2"] {
+            spool.append("\(word)\n", to: "drip.jsonl")
+            await spool.until("it is read") { spool.queue.with { $0.lastOffered.last == word } }
+        }
+        await spool.pause(.milliseconds(200))
+        #expect(spool.queue.lines == ["urgent 1"])
+        spool.append("urgent 2\n", to: "drip.jsonl")
+        await spool.untilLines(["urgent 1", "calm 1", "calm 2", "urgent 2"])
+        spool.append("calm 3\n", to: "drip.jsonl")
+        await spool.until("it is read") { spool.queue.with { $0.lastOffered.last == "calm 3" } }
+        await reader.stop()
+        #expect(spool.queue.lines.last == "calm 3")
+    }
+
+    @Test("lines that drip are committed once in the time of patience")
+    func dripIsPatient() async throws {
+        let spool = try SpoolHarness()
+        let patience = Duration.milliseconds(500)
+        let reader = try await spool.start {
+            $0.linger = .milliseconds(50)
+            $0.patience = patience
+        }
+        let clock = ContinuousClock()
+        let begin = clock.now
+        var count = 0
+        while clock.now - begin < patience * 4 {
+            spool.append("\(count)\n", to: "drip.jsonl")
+            count += 1
+            await spool.pause(.milliseconds(10))
+        }
+        await spool.until("all is read") { spool.queue.lines.count == count }
+        let rounds = Int((clock.now - begin) / patience)
+        #expect(reader.figures.commits <= rounds + 2, "\(rounds) rounds")
+        await reader.stop()
+    }
+
     @Test("while a drip's commit waits for room, a file that appears and disappears is read")
     func dripIsHeldBack() async throws {
         let spool = try SpoolHarness()

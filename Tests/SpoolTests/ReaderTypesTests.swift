@@ -26,6 +26,7 @@ private final class CountingSink: SpoolSink {
     func quarantine(_ record: QuarantineRecord) { records.append(record) }
     func commit(_ progress: SpoolProgress) async throws {}
     func persist() async throws {}
+    var isUrgent: Bool { false }
     func mustStay(_ file: [UInt8]) -> Bool { file == staying }
     func isClockTrusted() -> Bool { true }
 }

@@ -115,6 +115,8 @@ final class KeepingSink: SpoolSink {
         }
     }
 
+    var isUrgent: Bool { lines.contains { $0.text.hasPrefix("urgent") } }
+
     func mustStay(_ file: [UInt8]) -> Bool { queue.with { $0.staying.contains(file) } }
 
     func isClockTrusted() -> Bool { queue.with { $0.isClockTrusted } }

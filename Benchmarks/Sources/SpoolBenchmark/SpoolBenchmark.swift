@@ -49,6 +49,7 @@ final class CountingSink: SpoolSink {
 
     func persist() async throws {}
 
+    var isUrgent: Bool { false }
     func mustStay(_ file: [UInt8]) -> Bool { false }
 
     func isClockTrusted() -> Bool { true }

@@ -17,6 +17,8 @@ final class DistantSink: SpoolSink {
     private let loop: EventLoop
     /// What the rest of the last lines waits for; nil for a commit.
     private var parking: Parking?
+    /// What the intake said when it last took lines, so that nobody has to wait for its loop to ask.
+    private(set) var isUrgent = false
 
     init(_ intake: LoopBound<Intake>, on intakeLoop: EventLoop, for loop: EventLoop) {
         self.intake = intake
@@ -56,8 +58,9 @@ final class DistantSink: SpoolSink {
         let result = intake.wait { intake in
             let taken = intake.take(lines, from: source, at: offset)
             let isParked = taken < lines.count && intake.park { parking.answered() }
-            return (taken: taken, isParked: isParked)
+            return (taken: taken, isParked: isParked, isUrgent: intake.isUrgent)
         }
+        isUrgent = result.isUrgent
         self.parking = result.isParked ? parking : nil
         return result.taken
     }
@@ -71,6 +74,7 @@ final class DistantSink: SpoolSink {
     func quarantine(_ record: QuarantineRecord) { intake.wait { $0.quarantine(record) } }
 
     func commit(_ progress: SpoolProgress) async throws {
+        isUrgent = false
         try await onIntakeLoop { try await $0.commit(progress) }
     }
 

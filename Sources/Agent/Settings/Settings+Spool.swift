@@ -29,6 +29,7 @@ extension Settings {
         // unpacked, it must fit a small queue.
         options.commitBytes = min(options.commitBytes, max(4096, queue.maxSize / 8))
         options.linger = linger
+        options.patience = patience
         return options
     }
 
@@ -199,9 +200,27 @@ extension Settings {
     /// may lose lines that their app has not synced, and this window grows by the linger. It depends on the
     /// settings of the start: a reload does not change it.
     var linger: Duration {
-        let all = destinations.isEmpty ? [dispatch] : destinations.map { dispatch(for: $0) }
-        let waits = all.map { min($0.criticalDelay, $0.interval.duration ?? $0.criticalDelay) }
+        let waits = dispatches.map { min($0.criticalDelay, $0.interval.duration ?? $0.criticalDelay) }
         return min(max((waits.min() ?? .zero) / 15, .milliseconds(5)), .milliseconds(200))
+    }
+
+    /// How long lines are gathered while no critical event is among them: a tenth of the shortest interval,
+    /// up to 600 ms.
+    ///
+    /// From `batch_events.full` on, the events of a commit are a request, too. Where a single event is one,
+    /// or critical events go at once, nothing is gathered for longer than `linger`.
+    var patience: Duration {
+        let linger = linger
+        guard dispatches.allSatisfy({ $0.batchEvents != 1 && $0.criticalDelay > .zero }) else {
+            return linger
+        }
+        let intervals = dispatches.compactMap(\.interval.duration)
+        return max(linger, min((intervals.min() ?? .zero) / 10, .milliseconds(600)))
+    }
+
+    /// What is in force for each destination; for none the general settings.
+    private var dispatches: [DispatchSettings] {
+        destinations.isEmpty ? [dispatch] : destinations.map { dispatch(for: $0) }
     }
 
     /// The most unread bytes before waiting becomes evicting; 0 for no bound.

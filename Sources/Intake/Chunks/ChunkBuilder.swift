@@ -80,6 +80,9 @@ struct ChunkBuilder {
         !pending.chunks.isEmpty || open.contains { chunks in chunks.contains { !$0.isEmpty } }
     }
 
+    /// Whether the next commit would hold a full chunk, which gains nothing by waiting, or a critical event.
+    var isUrgent: Bool { !pending.chunks.isEmpty || open.contains { !$0[1].isEmpty } }
+
     // MARK: Chunks
 
     /// Closes a chunk and adds it to the next commit.
@@ -116,18 +119,18 @@ struct ChunkBuilder {
         _ line: UnsafeRawBufferPointer, on routeIndex: Int, _ priority: Priority, from source: SpoolSource,
         at offset: Int64, eventTime: Timestamp, acceptedAt: Timestamp, seen: (OpenChunk, Int) -> Void
     ) {
-        let route = routes[routeIndex]
+        let limits = routes[routeIndex].chunks
         let chunk = open[routeIndex][priority == .critical ? 1 : 0]
-        if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty {
-            close(chunk, route, isFull: true)
+        if chunk.lines.count + line.count > limits.bytes, !chunk.isEmpty {
+            close(chunk, routes[routeIndex], isFull: true)
         }
         chunk.beginSource(source)
         let begin = chunk.lines.count
         chunk.lines.append(line)
         seen(chunk, begin)
         chunk.count(eventTime: eventTime, acceptedAt: acceptedAt, at: offset)
-        if chunk.events == route.chunks.events || chunk.lines.count >= route.chunks.bytes {
-            close(chunk, route, isFull: true)
+        if chunk.events == limits.events || chunk.lines.count >= limits.bytes {
+            close(chunk, routes[routeIndex], isFull: true)
         }
     }
 

@@ -66,6 +66,9 @@ struct RulesGate {
         }
     }
 
+    /// Whether calls wait for the next commit.
+    var holdsCalls: Bool { calls.hasNew || !offered.isEmpty }
+
     /// The calls for apps that the next commit makes durable.
     mutating func takeOffered() -> [(call: AppCall, app: String)] {
         defer { offered = [] }

@@ -18,7 +18,7 @@ struct Handover {
         case work
         /// A commit.
         case commit
-        /// No work is left. If lines are held, a commit is due now, or once `linger` is over.
+        /// No work is left. If lines are held, a commit is due now or later (`dripDue`).
         case quiet(holdsLines: Bool)
     }
 
@@ -28,6 +28,8 @@ struct Handover {
         var bytes: Int
         /// Shortest time between commits that are not due by their size.
         var linger: Duration
+        /// The same while nothing urgent is held; nil: `linger`.
+        var patience: Duration?
         /// Most drop files in a commit: their records are written and the files removed in one piece of work.
         static let files = 512
         /// Most positions of files in a commit.
@@ -147,9 +149,11 @@ struct Handover {
         return isLate ? .commit : .work
     }
 
-    /// Time at which a small commit is due: `linger` after the last one, so that lines that come one by one
+    /// Time at which a small commit is due: some time after the last one, so that lines that come one by one
     /// share commits.
-    var dripDue: BootInstant { last + limits.linger }
+    func dripDue(isUrgent: Bool) -> BootInstant {
+        last + (isUrgent ? limits.linger : limits.patience ?? limits.linger)
+    }
 
     /// Closes the pass and begins a commit. `closed` must follow, with the pass in its final form.
     mutating func beginCommit(_ now: BootInstant) -> Pass {

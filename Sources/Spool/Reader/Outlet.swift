@@ -18,7 +18,9 @@ final class Outlet {
         self.schedule = schedule
         self.sink = sink
         handover = Handover(
-            Handover.Limits(bytes: context.options.commitBytes, linger: context.options.linger))
+            Handover.Limits(
+                bytes: context.options.commitBytes, linger: context.options.linger,
+                patience: context.options.patience))
     }
 
     /// Changes to files that the next commit makes durable. Who reads, finds, renames or removes a file notes
@@ -35,6 +37,9 @@ final class Outlet {
 
     /// Whether lines are not read for now, because reading is held back or the sink has parked files.
     var isWaiting: Bool { isHeldBack || handover.parked > 0 }
+
+    /// Time at which the lines that the sink holds are to be committed, if no more of them come.
+    var dripDue: BootInstant { handover.dripDue(isUrgent: sink.isUrgent) }
 
     /// Another file's lines are offered next.
     func beginFile() { handover.beginFile() }

@@ -351,15 +351,15 @@ public actor SpoolReader: LoopActor {
             // While a commit waits for room, new and removed files must still be noticed.
             watching.endPauseIfOver()
         } else {
-            let isDue = outlet.handover.dripDue <= schedule.now
-            // Lines that came during a rest are a drip, which probably continues: read changes once for each
-            // commit.
+            let isDue = outlet.dripDue <= schedule.now
+            // Lines that came during a rest are a drip, which probably continues: read changes once in each
+            // `linger`.
             let isDrip = !isDue || watching.isPauseOver
             if isDue {
                 beginCommit()
             }
             if isDrip {
-                watching.pause(until: outlet.handover.dripDue)
+                watching.pause(until: min(outlet.dripDue, schedule.now + context.options.linger))
             }
         }
         buffer.becomeQuiet()

@@ -5,7 +5,7 @@ internal import Logs
 internal import Model
 
 /// How the reader notices changes: by inotify, or by polling if inotify cannot watch. While lines come one by
-/// one, changes are read once for each commit.
+/// one, changes are read only so often.
 ///
 /// `SpoolWatch` watches, and says what a change is about. What becomes of it is the reader's affair.
 final class SpoolWatch {
@@ -40,8 +40,8 @@ final class SpoolWatch {
         case listening
         /// Changes woke the loop and are in the inbox.
         case heard
-        /// Changes do not wake the reader until this time: lines that come one by one wait for the next
-        /// commit anyway, and one read for all of them saves wake-ups.
+        /// Changes do not wake the reader until this time: lines that come one by one wait for a commit
+        /// anyway, and one read for all of them saves wake-ups.
         case paused(until: BootInstant)
     }
 
@@ -324,9 +324,13 @@ final class SpoolWatch {
         return true
     }
 
-    /// Lets changes gather until `end`: lines that are written meanwhile would wait for the next commit
-    /// anyway.
-    func pause(until end: BootInstant) {
+    /// Lets changes gather until `end`, or until the end of a pause that is under way: lines that are written
+    /// meanwhile would wait for the next commit anyway.
+    func pause(until latest: BootInstant) {
+        var end = latest
+        if case .paused(let known) = attention, known > schedule.now {
+            end = min(end, known)
+        }
         // Each time: the wake-up may have been planned for an earlier end, and have come. Without another one
         // the reader would sleep, with lines that wait for their commit.
         schedule.plan(at: end, .wake)
