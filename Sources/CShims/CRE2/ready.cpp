@@ -3,6 +3,9 @@
 #include "cre2.h"
 
 #include <cstring>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -56,11 +59,7 @@ bool somewhere(const Byte *start, const Byte *end, ptrdiff_t length, Test test) 
 }
 
 /// Four numbers with full stops between them.
-bool may_be_ipv4(const Byte *start, const Byte *end) {
-    auto is_stop_in_number = [](const Byte *at) -> Byte {
-        return (Byte)is_digit(at[0]) & (Byte)(at[1] == '.') & (Byte)is_digit(at[2]);
-    };
-    if (!somewhere(start, end, 3, is_stop_in_number)) return false;
+bool has_four_numbers(const Byte *start, const Byte *end) {
     for (const Byte *place = start; const Byte *stop = find(place, end, '.');) {
         place = stop + 1;
         if (stop == start || !is_digit(stop[-1])) continue;
@@ -74,6 +73,13 @@ bool may_be_ipv4(const Byte *start, const Byte *end) {
         }
     }
     return false;
+}
+
+bool may_be_ipv4(const Byte *start, const Byte *end) {
+    auto is_stop_in_number = [](const Byte *at) -> Byte {
+        return (Byte)is_digit(at[0]) & (Byte)(at[1] == '.') & (Byte)is_digit(at[2]);
+    };
+    return somewhere(start, end, 3, is_stop_in_number) && has_four_numbers(start, end);
 }
 
 /// Two colons in a row, or seven with nothing but hexadecimal digits and full stops between them.
@@ -120,21 +126,135 @@ bool may_be_jwt(const Byte *start, const Byte *end) {
         start, end, 3, [](const Byte *at) -> Byte { return (at[0] == 'e') & (at[1] == 'y') & (at[2] == 'J'); });
 }
 
+/// Whether an @ stands at a place, however it is written.
+bool is_at_sign(const Byte *place, const Byte *end) {
+    switch (*place) {
+    case '@': return true;
+    case '%': return begins(place, end, "%40") || begins(place, end, "%25");
+    case '&': return begins(place, end, "&#") || begins(place, end, "&commat");
+    case '\\': return begins(place, end, "\\u0040") || begins(place, end, "\\x40");
+    case 0xEF: return begins(place, end, "\xEF\xBC\xA0");
+    default: return false;
+    }
+}
+
 /// An @, however it is written.
 bool may_be_email(const Byte *start, const Byte *end) {
-    if (find(start, end, '@')) return true;
-    for (const Byte *place = start; (place = find(place, end, '%')); place++)
-        if (begins(place, end, "%40") || begins(place, end, "%25")) return true;
-    for (const Byte *place = start; (place = find(place, end, '&')); place++)
-        if (begins(place, end, "&#") || begins(place, end, "&commat")) return true;
-    for (const Byte *place = start; (place = find(place, end, '\\')); place++)
-        if (begins(place, end, "\\u0040") || begins(place, end, "\\x40")) return true;
-    for (const Byte *place = start; (place = find(place, end, '\xEF')); place++)
-        if (begins(place, end, "\xEF\xBC\xA0")) return true;
+    static const char firsts[] = {'@', '%', '&', '\\', '\xEF'};
+    for (char first : firsts)
+        for (const Byte *place = start; (place = find(place, end, first)); place++)
+            if (is_at_sign(place, end)) return true;
     return false;
 }
 
+/// All patterns, a bit each.
+constexpr uint32_t all_patterns = (1u << (cre2_bearer_token + 1)) - 1;
+
+#ifdef __x86_64__
+#define AVX2 __attribute__((target("avx2,popcnt")))
+
+/// A bit for each of 64 bytes: the 32 that are looked at, behind the 32 before them.
+using Bits = uint64_t;
+
+/// Bytes of one kind.
+struct Kind {
+    Bits bits = 0;
+    void shift_in(uint32_t next) { bits = bits >> 32 | (Bits)next << 32; }
+    /// Places of which the byte so far behind is of the kind.
+    Bits behind(int distance) const { return bits >> distance; }
+};
+
+/// Places where a run of `Length` bits begins.
+template <int Length>
+Bits runs(Bits bits) {
+    int have = 1;
+    while (have < Length) {
+        int step = have < Length - have ? have : Length - have;
+        bits &= bits >> step;
+        have += step;
+    }
+    return bits;
+}
+
+AVX2 __m256i is(__m256i bytes, char byte) {
+    return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte));
+}
+
+AVX2 __m256i is_between(__m256i bytes, char first, char last) {
+    __m256i place = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first));
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(place, _mm256_set1_epi8(last - first)), place);
+}
+
+AVX2 uint32_t places(__m256i bytes) { return (uint32_t)_mm256_movemask_epi8(bytes); }
+
+/// The patterns of which a text has what each match of theirs has. One pass for all of them, 32 bytes at a time: most texts
+/// have nothing of it, and the others are searched for these patterns alone.
+AVX2 uint32_t suspects(const Byte *start, const Byte *end, uint32_t wanted) {
+    Kind digits, stops, colons, hexadecimals, gaps, letters_b, letters_e, letters_y, letters_J;
+    uint32_t found = 0;
+    int inner_stops = 0, inner_colons = 0;
+    for (const Byte *place = start; place < end && found != wanted; place += 32) {
+        __m256i bytes;
+        if (end - place >= 32) {
+            bytes = _mm256_loadu_si256((const __m256i *)place);
+        } else {
+            Byte last[32] = {};
+            std::memcpy(last, place, end - place);
+            bytes = _mm256_loadu_si256((const __m256i *)last);
+        }
+        __m256i small = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
+        __m256i digit = is_between(bytes, '0', '9');
+        __m256i stop = is(bytes, '.');
+        __m256i gap = _mm256_or_si256(
+            _mm256_or_si256(_mm256_or_si256(is(bytes, ' '), is(bytes, '-')), _mm256_or_si256(is(bytes, '\t'), is(bytes, '/'))),
+            _mm256_or_si256(_mm256_or_si256(is(bytes, '_'), stop), _mm256_or_si256(digit, bytes)));
+        __m256i sign = _mm256_or_si256(
+            _mm256_or_si256(is(bytes, '@'), is(bytes, '%')),
+            _mm256_or_si256(_mm256_or_si256(is(bytes, '&'), is(bytes, '\\')), is(bytes, '\xEF')));
+        digits.shift_in(places(digit));
+        stops.shift_in(places(stop));
+        colons.shift_in(places(is(bytes, ':')));
+        hexadecimals.shift_in(places(_mm256_or_si256(_mm256_or_si256(digit, stop), is_between(small, 'a', 'f'))));
+        gaps.shift_in(places(gap));
+        letters_b.shift_in(places(is(small, 'b')));
+        letters_e.shift_in(places(is(small, 'e')));
+        letters_y.shift_in(places(is(bytes, 'y')));
+        letters_J.shift_in(places(is(bytes, 'J')));
+
+        for (uint32_t signs = places(sign); signs; signs &= signs - 1)
+            if (is_at_sign(place + __builtin_ctz(signs), end)) found |= 1u << cre2_email;
+        // Three full stops between digits.
+        inner_stops += __builtin_popcountll((digits.bits & stops.behind(1) & digits.behind(2)) >> 30);
+        if (inner_stops >= 3) found |= 1u << cre2_ipv4;
+        // Of seven colons the inner five stand between digits.
+        inner_colons += __builtin_popcountll((hexadecimals.bits & colons.behind(1) & hexadecimals.behind(2)) >> 30);
+        if (colons.bits & colons.behind(1) || inner_colons >= 5) found |= 1u << cre2_ipv6;
+        if (runs<13>(gaps.bits)) found |= 1u << cre2_credit_card;
+        // `be..e` of bearer, and `yJ` of eyJ.
+        if (letters_b.bits & letters_e.behind(1) & letters_e.behind(4)) found |= 1u << cre2_bearer_token;
+        if (letters_y.bits & letters_J.behind(1)) found |= 1u << cre2_jwt;
+        found &= wanted;
+    }
+    return found;
+}
+#endif
+
 }  // namespace
+
+bool cre2_may_hold_any(uint32_t patterns, const void *text, size_t length) {
+    const Byte *start = (const Byte *)text;
+    uint32_t rest = patterns & all_patterns;
+#ifdef __x86_64__
+    if (rest && __builtin_cpu_supports("avx2")) {
+        rest = suspects(start, start + length, rest);
+        // Many lines have three full stops in numbers, and none of them in one.
+        if (rest & 1u << cre2_ipv4 && !has_four_numbers(start, start + length)) rest &= ~(1u << cre2_ipv4);
+    }
+#endif
+    for (uint32_t pattern = 0; rest; pattern++, rest >>= 1)
+        if (rest & 1 && cre2_may_hold((cre2_ready)pattern, text, length)) return true;
+    return false;
+}
 
 bool cre2_may_hold(cre2_ready pattern, const void *text, size_t length) {
     const Byte *start = (const Byte *)text, *end = start + length;

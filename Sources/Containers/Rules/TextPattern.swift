@@ -44,7 +44,7 @@ final class TextPattern: Sendable {
     /// The expression.
     private let expression: Expression
     /// The ready pattern; nil for an expression of the document.
-    private let ready: Ready?
+    let ready: Ready?
     /// Whether the expression refers to the beginning or end of a text. Then a search in the whole line says
     /// nothing about the texts in it.
     private let isTied: Bool
@@ -186,6 +186,33 @@ final class TextPattern: Sendable {
     }
 }
 
+/// Some of the ready patterns, for one quick look for all of them.
+struct ReadyPatterns: Sendable {
+    /// A bit for each, as `cre2_may_hold_any` has them.
+    private var bits: UInt32 = 0
+
+    static let none = ReadyPatterns()
+
+    var isEmpty: Bool { bits == 0 }
+
+    mutating func insert(_ pattern: TextPattern.Ready) { bits |= 1 << pattern.quick.rawValue }
+
+    /// Whether one of them may match in a text.
+    @inline(__always)
+    func mayBe(in text: UnsafeRawBufferPointer) -> Bool {
+        guard let start = text.baseAddress else { return false }
+        return cre2_may_hold_any(bits, start, text.count)
+    }
+
+    /// Whether one of them may match in a line. A line with escapes always may, because they hide matches.
+    @inline(__always)
+    func mayBe(inLine line: UnsafeRawBufferPointer) -> Bool {
+        guard let start = line.baseAddress else { return false }
+        // memchr looks at 16 and more bytes at a time.
+        return memchr(start, 0x5C, line.count) != nil || cre2_may_hold_any(bits, start, line.count)
+    }
+}
+
 /// Patterns, and the replacement for what they match.
 struct Scrubber: Sendable {
     /// The patterns.
@@ -194,6 +221,24 @@ struct Scrubber: Sendable {
     let other: [UInt8]
     /// How an event's id is replaced, if a pattern matches in it: with a part missing it would not be an id.
     let hashing: Hashing
+    /// Those of the patterns that are ready ones.
+    private let ready: ReadyPatterns
+    /// The others.
+    private let expressions: [TextPattern]
+
+    init(patterns: [TextPattern], other: [UInt8], hashing: Hashing) {
+        self.patterns = patterns
+        self.other = other
+        self.hashing = hashing
+        var ready = ReadyPatterns.none
+        for case let pattern? in patterns.map(\.ready) { ready.insert(pattern) }
+        self.ready = ready
+        expressions = patterns.filter { $0.ready == nil }
+    }
+
+    /// The ready patterns, if there are no others; otherwise none.
+    var onlyReady: ReadyPatterns { expressions.isEmpty ? ready : .none }
+
     /// Whether the key was drawn by this process, because the settings name none.
     var hasOwnKey: Bool {
         guard case .keyed(let key) = hashing else { return false }
@@ -202,16 +247,15 @@ struct Scrubber: Sendable {
 
     /// Whether a pattern may match in a line. A line with escapes always may, because they hide matches.
     func mayBe(in line: UnsafeRawBufferPointer) -> Bool {
-        let bytes = line.assumingMemoryBound(to: UInt8.self)
-        guard let start = bytes.baseAddress else { return false }
-        // memchr looks at 16 and more bytes at a time.
-        return memchr(start, 0x5C, bytes.count) != nil
-            || patterns.contains { $0.mayBe(in: bytes, isLine: true) }
+        ready.mayBe(inLine: line)
+            || expressions.contains { $0.mayBe(in: line.assumingMemoryBound(to: UInt8.self), isLine: true) }
     }
 
     /// The text with matches replaced; nil if nothing matches. A text that grows beyond `most` is returned as
     /// it is then.
     func clean(_ text: [UInt8], most: Int = .max) -> [UInt8]? {
+        // One look for all of them: most texts of a line that has escapes hold nothing.
+        if expressions.isEmpty, !text.withUnsafeBytes({ ready.mayBe(in: $0) }) { return nil }
         var result: [UInt8]?
         for pattern in patterns where (result?.count ?? 0) <= most {
             result = pattern.replacing(in: result ?? text, with: other, most: most) ?? result

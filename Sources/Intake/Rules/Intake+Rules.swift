@@ -79,8 +79,10 @@ extension Intake {
     ) {
         if fate == .tooLarge { return keepMadeTooLarge(rules, source, offset) }
         chunks.countRead()
-        gate.calls.add(rules.engine.calls, of: source.app)
-        gate.offer(rules.engine.offers, of: source.app)
+        if rules.engine.hasCalls {
+            gate.calls.add(rules.engine.calls, of: source.app)
+            gate.offer(rules.engine.offers, of: source.app)
+        }
         let priority = isBackfill ? .normal : rules.engine.priority
         var routeIndex = routeIndex
         if let named = rules.engine.destinations {
@@ -90,12 +92,12 @@ extension Intake {
                 rules.engine.note(.unknownDestination)
             }
         }
-        let route = chunks.routes[routeIndex]
         if case .discarded(let reason) = fate {
-            return chunks.count(.discarded(reason: reason), priority, to: route.destinations)
+            let destinations = chunks.routes[routeIndex].destinations
+            return chunks.count(.discarded(reason: reason), priority, to: destinations)
         }
-        guard !route.destinations.isEmpty else {
-            return chunks.count(.discarded(reason: "no_destination"), priority, to: route.destinations)
+        guard !chunks.routes[routeIndex].destinations.isEmpty else {
+            return chunks.count(.discarded(reason: "no_destination"), priority, to: [])
         }
         put(rules.engine.line, routeIndex, priority, source, offset, eventTime, at: now, saying: statement)
     }
@@ -106,10 +108,9 @@ extension Intake {
         _ line: UnsafeRawBufferPointer, _ routeIndex: Int, _ priority: Priority, _ app: String,
         _ statement: ConsentStatement?
     ) -> Int? {
+        guard let consent = settings.consent else { return routeIndex }
         let destinations = chunks.routes[routeIndex].destinations
-        guard let consent = settings.consent, consent.concerns(destinations, of: app) else {
-            return routeIndex
-        }
+        guard consent.concerns(destinations, of: app) else { return routeIndex }
         let withheld = consent.withheld(
             from: destinations, saying: ConsentStatement(ofLine: line).joined(with: statement),
             layer: gate.rules?.engine.consent(of: app), of: app)

@@ -34,7 +34,9 @@ package final class IntakeRules: @unchecked Sendable {
     /// Answers for events that will be offered again; removed when an event has used them.
     private var answers: [FunctionCall: JSONValue] = [:]
     /// Answers that the event in hand has used. If it needs another one, they stay for its next try.
-    private var used: [FunctionCall] = []
+    @exclusivity(unchecked) private var used: [FunctionCall] = []
+    /// Gives the engine answers; made once, because each event needs it.
+    private lazy var answer: (FunctionCall) -> JSONValue? = { [unowned self] in result(of: $0) }
     /// Questions without an answer so far.
     private var asked: Set<FunctionCall> = []
     /// Number of open questions by holder, which bounds each app's share.
@@ -143,8 +145,8 @@ package final class IntakeRules: @unchecked Sendable {
         finish(
             engine.apply(
                 to: line, app: app, file: file, priority: priority, at: now, largest: largest,
-                isPushed: !isOld
-            ) { self.result(of: $0) ?? (isNow ? .null : nil) }, app)
+                isPushed: !isOld,
+                results: isNow ? { [answer] in answer($0) ?? .null } : answer), app)
     }
 
     /// Takes a push to the data layer; otherwise as `apply`.

@@ -31,6 +31,9 @@ typedef enum {
 // Whether a text may hold something of a pattern: false is certain, and the usual answer, in time linear in its length.
 bool cre2_may_hold(cre2_ready pattern, const void *text, size_t length);
 
+// The same for several patterns at once, the bits 1 << pattern, in one pass over the text where the processor has AVX2.
+bool cre2_may_hold_any(uint32_t patterns, const void *text, size_t length);
+
 void cre2_free(cre2_expression *expression);
 
 // Which pairs of neighbouring bytes a text holds: a bit each, many pairs sharing one, capitals taken as small letters. A text

@@ -21,6 +21,10 @@ public final class CompiledContainer: Sendable {
     nonisolated(unsafe) let macros: UnsafeMutableBufferPointer<CompiledMacro>
     /// The tags, in the document's order.
     nonisolated(unsafe) let tags: UnsafeMutableBufferPointer<CompiledTag>
+    /// Whether the action of any tag needs values (`CompiledTag.Action.needsValues`).
+    let needsValues: Bool
+    /// Whether any tag calls a function that it may not call.
+    let hasDeniedTags: Bool
     /// Numbers of each tag's rules.
     nonisolated(unsafe) let tagRules: UnsafeMutableBufferPointer<TagRules>
     /// The texts that conditions point to.
@@ -104,6 +108,8 @@ public final class CompiledContainer: Sendable {
             })
         macros = .copy(of: compiler.macros)
         tags = .copy(of: compiler.tags)
+        needsValues = compiler.tags.contains { $0.action.needsValues }
+        hasDeniedTags = compiler.tags.contains { $0.action.isDenied }
         tagRules = .copy(
             of: compiler.tags.map {
                 TagRules(rules: .numbers($0.rules), blocking: .numbers($0.blockingRules))

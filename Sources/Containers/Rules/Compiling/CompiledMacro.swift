@@ -77,6 +77,16 @@ struct CompiledTag {
     let blockingRules: [Int]
     /// The action.
     let action: Action
+    /// The ready patterns that it looks for, if it does nothing else; otherwise none.
+    let patterns: ReadyPatterns
+
+    init(name: String, rules: [Int], blockingRules: [Int], action: Action) {
+        self.name = name
+        self.rules = rules
+        self.blockingRules = blockingRules
+        self.action = action
+        patterns = if case .hide(_, .scrub(let scrubber)) = action { scrubber.onlyReady } else { .none }
+    }
 
     /// The actions; see `Tag.Action`.
     enum Action {
@@ -102,6 +112,14 @@ struct CompiledTag {
         case offer(name: String, parameters: [(key: String, operand: CompiledOperand)])
         /// Calls a function that the configuration does not let the document call: does nothing.
         case denied
+
+        /// Whether the action needs values, for which functions may have to be asked.
+        var needsValues: Bool {
+            switch self {
+            case .sample(_, .some), .throttle(_, _, _, .some), .set(_, _, nil), .function, .offer: true
+            default: false
+            }
+        }
 
         /// Whether the action is a call that is not allowed.
         var isDenied: Bool { if case .denied = self { true } else { false } }

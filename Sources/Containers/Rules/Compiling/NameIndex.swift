@@ -22,6 +22,10 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
         tags.deallocate()
     }
 
+    /// The tags that may fire, if no rule asks for a name; otherwise nil. Valid as long as the index.
+    @inline(__always)
+    var tagsForAnyName: UnsafeMutableBufferPointer<Int32>? { tags.count == 1 ? tags[0] : nil }
+
     /// The tags that may fire for an event of that name; valid as long as the index.
     @inline(__always)
     func tags(for name: UnsafeBufferPointer<UInt8>) -> UnsafeMutableBufferPointer<Int32> {

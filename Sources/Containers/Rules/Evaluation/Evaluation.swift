@@ -4,7 +4,8 @@ internal import Model
 /// Evaluates one container's macros, conditions and rules for an event, each at most once and only if
 /// something asks for it.
 ///
-/// It belongs to one thread. Its results are valid until the next `begin`.
+/// It belongs to one thread. Its results are valid until the next `begin`. Exclusive access to what each
+/// event changes is not checked at run time: no code that does it can reach the evaluation meanwhile.
 final class Evaluation {
     /// An event, or a push into the data layer.
     struct Subject {
@@ -27,26 +28,26 @@ final class Evaluation {
     /// The container.
     let container: CompiledContainer
     /// Calls whose results are missing. While there are any, other results must not be used.
-    var neededCalls: [FunctionCall] = []
+    @exclusivity(unchecked) var neededCalls: [FunctionCall] = []
     /// What something needed and did not get.
-    var missed = Missed()
+    @exclusivity(unchecked) var missed = Missed()
     /// Functions of the app that asks for a value; none for events. To be set before `begin`.
     var appFunctions = AppFunctions()
 
     /// The event; nil for values without one.
-    private(set) var subject: Subject?
+    @exclusivity(unchecked) private(set) var subject: Subject?
     /// The event's app, and the file of its line; empty if there is no file.
-    private var origin = (app: "", file: "")
+    @exclusivity(unchecked) private var origin = (app: "", file: "")
     /// The app.
     var app: String { origin.app }
     /// The file.
     var file: String { origin.file }
     /// The app's data layer; nil if the container does not read it.
-    private(set) var layer: DataLayer?
+    @exclusivity(unchecked) private(set) var layer: DataLayer?
     /// Gives results of functions; nil for one that is not known yet.
-    private(set) var results: (FunctionCall) -> JSONValue? = { _ in .null }
+    @exclusivity(unchecked) private(set) var results: (FunctionCall) -> JSONValue? = { _ in .null }
     /// Gives random numbers.
-    private(set) var drawRandom: () -> UInt64 = { 0 }
+    @exclusivity(unchecked) private(set) var drawRandom: () -> UInt64 = { 0 }
 
     /// Values of macros; `states` says which are valid.
     @exclusivity(unchecked) var known: [MacroValue]

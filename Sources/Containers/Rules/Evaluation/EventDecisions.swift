@@ -12,6 +12,9 @@ struct EventDecisions {
     /// Calls that tags gave to the event's app.
     private(set) var offers: [AppCall] = []
 
+    /// Whether tags asked for calls.
+    var hasCalls: Bool { !calls.isEmpty || !offers.isEmpty }
+
     /// Begins an event with its own priority. An empty field is not written, which costs less.
     @inline(__always)
     mutating func begin(_ priority: Priority) {

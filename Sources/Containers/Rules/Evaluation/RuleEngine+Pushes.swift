@@ -25,7 +25,7 @@ extension RuleEngine {
     /// Pushes members, without what is hidden.
     private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
         layers.push(members, of: app, hiding: hidden(of: app))
-        counts.problems[.refusedPush] = layers.refused
+        note(refusedPushes: layers.refused)
     }
 
     /// Takes only what a line `{"type": "data_layer", …}` says about consent. No tag fires.
@@ -76,7 +76,7 @@ extension RuleEngine {
                 evaluation.container.index.tags(for: $0)
             }
             let before = firings.count
-            defer { countFired(evaluation.container, since: before) }
+            defer { countFired(index, since: before) }
             for (tag, _) in fire(evaluation, candidates) {
                 switch evaluation.container.tags[tag].action {
                 case .function(let name, let parameters): made.append(evaluation.call(name, parameters))

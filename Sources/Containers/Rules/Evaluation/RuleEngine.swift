@@ -26,9 +26,12 @@ public final class RuleEngine {
     }
 
     /// What tags and rules have done since the engine was made, for metrics and status.
-    public internal(set) var counts = RuleCounts()
+    public var counts: RuleCounts { tally.total() }
+    /// What is counted. Exclusive access is not checked at run time, here and for other fields that each
+    /// event changes: no code that does it can reach the engine meanwhile.
+    @exclusivity(unchecked) private var tally = RuleTally()
     /// What the tags have decided about the event.
-    var decisions = EventDecisions()
+    @exclusivity(unchecked) var decisions = EventDecisions()
 
     /// The tags that fired for the event, in order, with one that discarded it. After `apply` and `push`.
     @exclusivity(unchecked) public internal(set) var firings: [Firing] = []
@@ -42,25 +45,25 @@ public final class RuleEngine {
     }
 
     /// The containers, with their evaluations for the present event.
-    var evaluations: [Evaluation] = []
+    @exclusivity(unchecked) var evaluations: [Evaluation] = []
     /// The throttles of the containers.
     var throttles = ContainerThrottles()
     /// The apps' data layers.
     var layers = DataLayers()
     /// The members of events that become part of data layers.
-    var pushed = PushedMembers([])
+    @exclusivity(unchecked) var pushed = PushedMembers([])
     /// What the containers hide in events of each app.
     private var hidden = HiddenMembersByApp()
     /// Edits the present event.
     @exclusivity(unchecked) var editor = EventEditor()
     /// The event as it came to the present container: the caller's bytes, or `changed`.
-    var arrived = UnsafeRawBufferPointer(start: nil, count: 0)
+    @exclusivity(unchecked) var arrived = UnsafeRawBufferPointer(start: nil, count: 0)
     /// The event, after a tag has changed it.
-    private var changed = LineBuffer(capacity: 1024)
+    @exclusivity(unchecked) private var changed = LineBuffer(capacity: 1024)
     /// Gives random numbers.
     let random: () -> UInt64
     /// What is known of the containers as a whole.
-    private var containersInForce = (isNone: true, asksLater: false)
+    @exclusivity(unchecked) private var containersInForce = (isNone: true, asksLater: false)
 
     /// Whether no container is in force: events then pass unchanged.
     public var isIdle: Bool { containersInForce.isNone }
@@ -69,6 +72,8 @@ public final class RuleEngine {
     /// The destinations that containers chose, sorted; nil leaves the choice to the configuration. After
     /// `apply`.
     public var destinations: [String]? { decisions.destinations }
+    /// Whether tags asked for `calls` or `offers`. After `apply`.
+    public var hasCalls: Bool { decisions.hasCalls }
     /// Calls of functions that tags asked for, to be made when the event is durable. After `apply`.
     public var calls: [FunctionCall] { decisions.calls }
     /// Calls that tags gave to the event's app, to be offered when the event is durable. After `apply`.
@@ -91,6 +96,7 @@ public final class RuleEngine {
     /// Takes containers up.
     private func begin(_ containers: [CompiledContainer]) {
         evaluations = containers.map { Evaluation($0) }
+        tally.begin(containers)
         throttles.use(containers)
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         hidden.use(containers)
@@ -218,7 +224,7 @@ public final class RuleEngine {
             if case .kept = fate { continue }
             if case .needs = fate, let before {
                 throttles = before.throttles
-                counts = before.counts
+                tally.restore(before.counts)
             }
             return fate
         }
@@ -292,21 +298,30 @@ public final class RuleEngine {
             subject, app: app, file: file, layer: layer(of: app, for: container), results: results,
             random: random)
         // Only tags that may fire for the event's name, as it is now.
-        let fired = fire(evaluation, evaluation.withEventName { container.index.tags(for: $0) })
-        if evaluation.missed.function || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
+        let fired = fire(
+            evaluation,
+            container.index.tagsForAnyName ?? evaluation.withEventName { container.index.tags(for: $0) })
+        if evaluation.missed.function
+            || container.hasDeniedTags && fired.contains(where: { container.tags[$0.tag].action.isDenied })
+        {
             note(.deniedCall)
         }
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
         // Ask for everything that the tags need before any of them acts: an event must not be changed by some
         // of them only.
-        for (tag, _) in fired { workOut(container.tags[tag].action, evaluation) }
+        if container.needsValues {
+            for (tag, _) in fired { workOut(container.tags[tag].action, evaluation) }
+        }
         guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
 
         var isChanged = false
         let before = firings.count
-        defer { countFired(container, since: before) }
+        defer { countFired(index, since: before) }
         for (tag, rule) in fired {
             firings.append(Firing(container: index, tag: tag))
+            let patterns = container.tags[tag].patterns
+            // Patterns find nothing in most events; their tag's action need not be copied for this.
+            if !isChanged, !patterns.isEmpty, !patterns.mayBe(inLine: arrived) { continue }
             if act(container.tags[tag].action, evaluation, index, now, limit, &isChanged) {
                 return .discarded(reason: container.reasons[rule])
             }
@@ -337,22 +352,15 @@ public final class RuleEngine {
     }
 
     /// Counts something that a tag could not do.
-    public func note(_ problem: RuleProblem) { counts.problems[problem, default: 0] += 1 }
+    public func note(_ problem: RuleProblem) { tally.note(problem) }
+
+    /// Notes how many pushes were refused so far.
+    func note(refusedPushes: Int) { tally.note(refusedPushes: refusedPushes) }
 
     /// Counts the tags of a container that have fired since there were `before` firings.
-    func countFired(_ container: CompiledContainer, since before: Int) {
+    func countFired(_ container: Int, since before: Int) {
         guard firings.count > before else { return }
-        counts.fired[container.document.id, default: 0] += firings.count - before
-        guard container.isOfConfiguration else { return }
-        var last = ""
-        for firing in firings[before...] {
-            // Tags of one rule follow each other.
-            let name = container.document.tags[firing.tag].rules[0]
-            if name != last {
-                counts.byRule[name, default: 0] += 1
-            }
-            last = name
-        }
+        tally.count(firings[before...], of: container)
     }
 
     /// The tags that fire, each with the rule that makes it fire.
