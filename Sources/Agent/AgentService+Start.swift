@@ -66,8 +66,12 @@ extension AgentService {
             queue: queue, driver: driver, reader: reader, intakes: intakes,
             unreadSpool: UnreadSpool(
                 time: time,
-                read: Dictionary(
-                    restored.checkpoints.map { ($0.restoringPath.path, $0.offset) }, uniquingKeysWith: max)),
+                // With a destination it is never asked, and the paths of 70,000 files took 11 MB.
+                read: settings.destinations.isEmpty
+                    ? Dictionary(
+                        restored.checkpoints.map { ($0.restoringPath.path, $0.offset) },
+                        uniquingKeysWith: max)
+                    : [:]),
             unread: UnreadGuard(on: loop, queue: queue, time: time, log: log) {
                 reader.figures.unreadBytes.value
             },
@@ -296,14 +300,14 @@ extension AgentService {
         let wanted = intakeSettings(cap: queue.snapshot.maxSize)
         let repeats = RepeatWindow(figures: figures.spool)
         let compressors = LoopBound(Compressors(), to: readerLoop)
+        let names = LoopBound(SharedNames(), to: readerLoop)
         func makeIntake(
             _ settings: IntakeSettings, of place: String? = nil, _ figures: IntakeFigures
         ) -> sending Intake {
             Intake(
                 settings, ofPlace: place, store: queue, memory: restored.memory, figures: figures,
                 clock: clockTrust(queue), tap: tap, rules: rules, repeats: repeats, sharing: compressors,
-                on: readerLoop,
-                time: time, log: log)
+                names, on: readerLoop, time: time, log: log)
         }
         // Made once: a copy of all apps' settings for each of 150 apps took 14 MB.
         let wantedOfPlaces = settings.forPlaces(wanted)

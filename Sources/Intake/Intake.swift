@@ -42,7 +42,7 @@
 
 internal import Containers
 package import EventLoops
-internal import Events
+package import Events
 internal import Host
 package import Logs
 package import Model
@@ -115,20 +115,21 @@ package final class Intake: SpoolSink {
     ///     the spool.
     ///   - memory: the queue's memory; entries of other owners are ignored.
     ///   - rules: containers' rules; nil if there cannot be any.
-    ///   - compressors: those of other intakes on the loop.
+    ///   - compressors, names: those of other intakes on the loop.
     ///   - loop: the reader's loop.
     package convenience init(
         _ settings: IntakeSettings, ofPlace place: String? = nil, store: any CommitStore,
         memory: [String: [UInt8]],
         figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil,
-        repeats: RepeatWindow? = nil, sharing compressors: LoopBound<Compressors>? = nil, on loop: EventLoop,
+        repeats: RepeatWindow? = nil, sharing compressors: LoopBound<Compressors>? = nil,
+        _ names: LoopBound<SharedNames>? = nil, on loop: EventLoop,
         time: any TimeSource, log: Log
     ) {
         let functions = rules?.functions
         self.init(
             settings, place == nil ? .spool : .place, store: store, figures: figures, clock: clock, tap: tap,
             rules: rules, calls: TagCalls(functions, aside: place.map { "read/\($0)" }), repeats: repeats,
-            sharing: compressors, on: loop, time: time, log: log)
+            sharing: compressors, names, on: loop, time: time, log: log)
         if place == nil {
             pass.restore(memory, using: &random)
             rules?.engine.restore(memory)
@@ -141,7 +142,8 @@ package final class Intake: SpoolSink {
         _ settings: IntakeSettings, _ kind: Kind, store: any CommitStore, figures: IntakeFigures,
         clock: ClockTrust,
         tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, repeats: RepeatWindow? = nil,
-        sharing compressors: LoopBound<Compressors>? = nil, on loop: EventLoop, time: any TimeSource, log: Log
+        sharing compressors: LoopBound<Compressors>? = nil, _ names: LoopBound<SharedNames>? = nil,
+        on loop: EventLoop, time: any TimeSource, log: Log
     ) {
         self.settings = settings
         self.kind = kind
@@ -158,7 +160,8 @@ package final class Intake: SpoolSink {
         schemas = SchemaChecks(settings.schemas)
         accepted = repeats.map { AcceptedIDs($0) }
         accepted?.configure(settings.repeats)
-        pass = EventPass(options: settings.events, isOfOneApp: kind == .place)
+        pass = EventPass(
+            options: settings.events, isOfOneApp: kind == .place, sharing: names?.assumeOnLoop { $0 })
         openCountries()
     }
 
@@ -209,6 +212,15 @@ package final class Intake: SpoolSink {
         counts.lastRead = counts.events > 0 ? time.wallTime : nil
         apps.note(source.app, counts)
         return taken
+    }
+
+    /// Gives memory back that only lines need, because none was read for a while. The spool's intake keeps
+    /// its own: there is one of it, and hundreds of others.
+    package func rest() {
+        guard kind == .place else { return }
+        pass.release()
+        chunks.releaseMemory()
+        scratch.removeAll(keepingCapacity: 64)
     }
 
     /// Counts a line of an app that the spool could not read.

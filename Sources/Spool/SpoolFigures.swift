@@ -133,11 +133,14 @@ public struct SpoolFigures: Sendable, Equatable {
             case removed
             /// The agent knows what it had seen of the file when it stopped; there may have been more.
             case removedWhileStopped
+            /// The file was written to and compressed by a program whose archives are not read, while the
+            /// agent was stopped. The path and the bytes are those of the archive.
+            case packedWhileStopped
         }
 
         /// The whole path.
         public var path: String
-        /// How many bytes are known to be lost.
+        /// How many bytes are known to be lost; of an archive that is not read, its size.
         public var bytes: Int64
         /// When the loss was reported.
         public var at: Timestamp

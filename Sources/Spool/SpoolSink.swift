@@ -117,4 +117,13 @@ public protocol SpoolSink: AnyObject {
 
     /// Whether the wall clock can be trusted. While it cannot, no archived file counts as too old.
     func isClockTrusted() -> Bool
+
+    /// Nothing was read for a second or two: memory that only lines need may be given back. Not called for
+    /// each pause, and never while a call of `take` is under way.
+    func rest()
+}
+
+extension SpoolSink {
+    /// Keeps its memory.
+    public func rest() {}
 }

@@ -128,7 +128,7 @@ struct PassPartsTests {
 
     @Test("an app is remembered as one state, and the apps unread for longest are forgotten together")
     func memory() {
-        var memory = PassMemory()
+        var memory = PassMemory(SharedNames())
         var random = SplitMix64(seed: 1)
         let options = EventOptions()
         memory.configure(options)
@@ -148,7 +148,7 @@ struct PassPartsTests {
 
     @Test("names that tags begin to hide are deleted once")
     func hiddenNames() {
-        var memory = PassMemory()
+        var memory = PassMemory(SharedNames())
         var random = SplitMix64(seed: 1)
         let options = EventOptions()
         memory.configure(options)

@@ -109,7 +109,7 @@ struct AppendFilesTests {
             let wasReady = file.isReady
             let isQueued = appendFiles.makeReady(file, at: now, time.wallTime)
             if isQueued == wasReady { fault("queued twice, or never") }
-            if appendFiles.streams.unread[file.id] == nil { fault("what is ready is not unread") }
+            if appendFiles.streams.unread[file] == nil { fault("what is ready is not unread") }
         }
 
         private func close() {
@@ -133,7 +133,7 @@ struct AppendFilesTests {
 
         private func read() {
             guard file.isReady, !isGone else { return }
-            guard appendFiles.beginTurn(of: file) else { return fault("a known file is unknown") }
+            guard appendFiles.beginTurn(of: file, at: now) else { return fault("a known file is unknown") }
             _ = appendFiles.saw(file, length: length, modified: time.wallTime)
             let end = file.isSealed ? length : lines
             if end > file.taken.offset {
@@ -226,7 +226,7 @@ struct AppendFilesTests {
             if file.committed < length { fault("\(length - file.committed) bytes are lost") }
             appendFiles.letGo(file, hasWaiting: false, in: &pass)
             isGone = true
-            if appendFiles.knows(file) || appendFiles.streams.unread[file.id] != nil {
+            if appendFiles.knows(file) || appendFiles.streams.unread[file] != nil {
                 fault("something is left of it")
             }
         }

@@ -23,6 +23,7 @@ struct FileTraceTests {
         if random.next() % 2 == 0 { trace.origin = FileName("events-\(random.next() % 100).jsonl") }
         if random.next() % 2 == 0 { trace.unreadEnd = Int64(random.next() >> 2) }
         if random.next() % 2 == 0 { trace.taken = Int64(random.next() >> 2) }
+        if random.next() % 2 == 0 { trace.modified = Int64(random.next() >> 2) }
         return trace
     }
 

@@ -53,4 +53,63 @@ struct KnownFilesTests {
         #expect(Set(spool.queue.lines.suffix(2)) == ["rotated", "new"])
         await reader.stop()
     }
+
+    /// The file that a reader knows by a name, and whether its name and the name before rotation share their
+    /// storage.
+    private func facts(of name: String, in reader: isolated SpoolReader) -> (isResting: Bool, isShared: Bool)?
+    {
+        guard let file = reader.tree.top?.files[FileName(name)] else { return nil }
+        let (name, origin) = (file.name.bytes, file.origin.bytes)
+        let isShared = name.withUnsafeBytes { left in
+            origin.withUnsafeBytes { left.baseAddress == $0.baseAddress }
+        }
+        return (file.isResting, isShared)
+    }
+
+    private func capacity(of reader: isolated SpoolReader) -> Int { reader.lives.streams.remembered.capacity }
+
+    @Test("after a restart nothing is left of the state of files that were found, and each name is kept once")
+    func restarted() async throws {
+        let spool = try SpoolHarness(in: "/dev/shm")
+        let count = 6_000
+        for number in 0..<count { spool.write("\(number)\n", to: "\(number).jsonl") }
+        let first = try await spool.start {
+            $0.afterRead = .keep
+            $0.maxOpenFiles = 8
+        }
+        await spool.until("all are read") { spool.queue.lines.count == count }
+        await first.stop()
+        let second = try await spool.start {
+            $0.afterRead = .keep
+            $0.maxOpenFiles = 8
+        }
+        spool.append("more\n", to: "77.jsonl")
+        await spool.until("the line is found") { spool.queue.lines.count == count + 1 }
+        await spool.until("all are known") { second.figures.appendFiles == count }
+        #expect(await capacity(of: second) < 64)
+        for name in ["0.jsonl", "5999.jsonl"] {
+            let facts = try #require(await facts(of: name, in: second))
+            #expect(facts.isShared)
+        }
+        await second.stop()
+    }
+
+    @Test("files that wait for their turn take no more memory than those that were read")
+    func waiting() async throws {
+        let spool = try SpoolHarness(in: "/dev/shm")
+        let count = 2_000
+        for number in 0..<count { spool.write("\(number)\n", to: "\(number).jsonl") }
+        spool.queue.with { $0.isFull = true }
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.maxOpenFiles = 100
+            $0.commitBytes = 1
+        }
+        await spool.until("all are known, and two commits wait") { reader.figures.appendFiles == count }
+        #expect(await size(of: reader).awake <= 104)
+        spool.queue.with { $0.isFull = false }
+        await spool.until("all are read") { spool.queue.lines.count == count }
+        #expect(Set(spool.queue.lines).count == count)
+        await reader.stop()
+    }
 }

@@ -123,6 +123,45 @@ struct LostWhileStoppedTests {
         await expectSilence(spool, reader)
     }
 
+    /// Rotates and compresses `x.jsonl`, which was read to its end, with a program whose archives are not read.
+    ///
+    /// - Parameter seconds: how much later than the agent the file was written to; compressors keep that time.
+    private func pack(_ spool: SpoolHarness, to name: String, writtenLater seconds: Int) {
+        var status = stat()
+        #expect(stat("\(spool.path)/x.jsonl", &status) == 0)
+        spool.write("packed", to: name)
+        var times = [status.st_atim, status.st_mtim]
+        times[1].tv_sec += seconds
+        #expect(utimensat(AT_FDCWD, "\(spool.path)/\(name)", times, 0) == 0)
+        spool.remove("x.jsonl")
+    }
+
+    @Test(
+        "an archive that is not read, of a file that was read to its end and written to afterwards, is named",
+        arguments: ["x.jsonl.1.xz", "x.jsonl-20261130.bz2", "x.jsonl.lz4"])
+    func packed(_ name: String) async throws {
+        let spool = try SpoolHarness()
+        try await stopped(spool, half: "")
+        pack(spool, to: name, writtenLater: 3)
+        // A new file takes the name.
+        spool.write("{\"new\":1}\n", to: "x.jsonl")
+        let reader = try await start(spool)
+        await spool.until("the archive is named") { reader.figures.lostFiles.count == 1 }
+        #expect(reader.figures.lostFiles.first?.path == "\(spool.path)/\(name)")
+        await reader.stop()
+        await expectSilence(spool, try await start(spool))
+    }
+
+    @Test("an archive that is not read, of a file that was not written to after it was read, loses nothing")
+    func packedAfterReading() async throws {
+        let spool = try SpoolHarness()
+        try await stopped(spool, half: "")
+        pack(spool, to: "x.jsonl.1.xz", writtenLater: 0)
+        // Archives of other files.
+        spool.write("packed", to: "y.jsonl.1.xz")
+        await expectSilence(spool, try await start(spool))
+    }
+
     @Test("a directory that is gone tells nothing about its files")
     func away() async throws {
         let spool = try SpoolHarness()

@@ -299,7 +299,7 @@ struct ReaderTypesTests {
         types.lives.displaced(file)
         #expect(!file.hasName && file.isReady && types.lives.appendFiles.counts.rotations == 1)
         #expect(types.lives.nameless(in: types.directory, file.name).count == 1)
-        #expect(types.lives.appendFiles.beginTurn(of: file))
+        #expect(types.lives.appendFiles.beginTurn(of: file, at: types.schedule.now))
         types.lives.considerLater(file)
         types.time.advance(by: .seconds(2))
         #expect(types.due() == [.check(file.id)])

@@ -387,7 +387,13 @@ struct AgentStatus: Sendable {
             case .truncated: "it was truncated before they were read"
             case .removed: "it was removed before they were read"
             case .removedWhileStopped: "it was removed while the agent was stopped; there may have been more"
+            case .packedWhileStopped:
+                "it was compressed while the agent was stopped, and archives of its kind are not read;"
+                    + " unpack it, and ship it with `spoolship run --once`"
             }
+        guard file.way != .packedWhileStopped else {
+            return "\(file.path) (\(bytes)) may hold lines that are lost: \(event) (reported \(age) ago)"
+        }
         return "\(bytes) of \(file.path) are lost: \(event) (reported \(age) ago)"
     }
 

@@ -84,6 +84,12 @@ struct Tail: ~Copyable {
     @inline(__always) var start: UnsafeMutablePointer<UInt8> { text.start }
     @inline(__always) var count: Int { text.count }
 
+    /// Gives the memory back; `set` comes before the next line.
+    mutating func release() {
+        text.removeAll(keepingCapacity: 64)
+        ends = (0, 0, 0, 0, 0, 0)
+    }
+
     /// Renders the members; an empty value leaves its member out.
     mutating func set(_ members: AddedMembers) {
         text.removeAll()
@@ -165,6 +171,12 @@ struct AddedTails: ~Copyable {
     private(set) var ofRecords = Tail()
     /// The values that `ofEvents` was made of.
     private var added = AddedMembers()
+
+    /// Gives memory back, because no source is read.
+    mutating func release() {
+        ofEvents.release()
+        ofRecords.release()
+    }
 
     /// Makes the tails of a source.
     mutating func begin(_ additions: SourceAdditions) {

@@ -22,7 +22,7 @@ struct Candidates {
     /// check makes candidates cheap for lines without them.
     private(set) var mask: UInt64 = 0
 
-    static let none = Candidates([], WatchedNames([]))
+    static let none = Candidates([], WatchedNames.none)
 
     /// Candidates for paths with dots, without those that tags hide. For each path, a member whose own name
     /// contains the dots comes before the nested one: loggers write either form.
@@ -46,18 +46,26 @@ struct Candidates {
 /// first, then these names in order.
 struct WatchedNames {
     /// The names; no name is empty, repeated, or one of `MemberName`.
-    private(set) var names: [[UInt8]] = []
+    let names: [[UInt8]]
+    /// The table with which a scanner finds them, and those of `MemberName`.
+    let known: KnownNames
+
+    /// No names beside those of `MemberName`.
+    nonisolated(unsafe) static let none = WatchedNames([])
 
     /// The names that are needed for paths with dots: each path as one name, and its first part.
     init(_ paths: some Sequence<String>) {
         let known = Set(MemberName.allCases.map(\.spelling))
+        var names: [[UInt8]] = []
         var seen: Set<[UInt8]> = []
         for path in paths {
             for name in Set([Array(path.utf8), Array(path.utf8.prefix { $0 != UInt8(ascii: ".") })])
             where !name.isEmpty && !known.contains(name) && seen.insert(name).inserted {
-                self.names.append(name)
+                names.append(name)
             }
         }
+        self.names = names
+        self.known = KnownNames(names)
     }
 
     /// The slot of a name; nil if the scanner does not look for it.
@@ -66,5 +74,23 @@ struct WatchedNames {
             return own.rawValue
         }
         return names.firstIndex(of: name).map { $0 + MemberName.allCases.count }
+    }
+}
+
+/// The names that passes with the same settings look for. All passes of a loop share them: the names and
+/// their tables take 7 KB, and making them takes time for each app of the configuration.
+package final class SharedNames {
+    /// The names made last, and what they were made of.
+    private var made: (defaults: AppOptions, apps: [String: AppOptions], names: WatchedNames)?
+
+    package init() {}
+
+    /// The names that any app's settings look for.
+    func names(_ options: EventOptions) -> WatchedNames {
+        if let made, made.defaults == options.defaults, made.apps == options.apps { return made.names }
+        let apps = [options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)
+        let names = WatchedNames(apps.flatMap(\.paths))
+        made = (options.defaults, options.apps, names)
+        return names
     }
 }

@@ -17,6 +17,8 @@ struct DistinctNames: ~Copyable {
     private var slots: UnsafeMutablePointer<(hash: UInt64, start: Int, length: Int)>
     /// Number of slots, a power of two: the index is the hash's low bits.
     private var capacity: Int
+    /// Number of slots of an empty table: few, because most apps have no limit, and so no names.
+    private static let least = 4
     /// Bytes of all names, one after the other.
     private var text = LineBuffer(capacity: 64)
     /// Start value of the hash.
@@ -26,7 +28,7 @@ struct DistinctNames: ~Copyable {
     ///   and each event would search the whole table.
     init(seed: UInt64) {
         self.seed = seed
-        capacity = 64
+        capacity = DistinctNames.least
         slots = .allocate(capacity: capacity)
         slots.initialize(repeating: (0, -1, 0), count: capacity)
     }

@@ -81,14 +81,19 @@ public struct EventPass: ~Copyable {
     var output = LineOutput()
 
     /// The settings of each app, and the names that it uses.
-    private var memory = PassMemory()
+    private var memory: PassMemory
     /// Readers and writers of times.
     var tools = Tools()
 
-    /// - Parameter isOfOneApp: whether all lines are of one app. Then the scanner keeps one row of property
+    /// - Parameters:
+    ///   - isOfOneApp: whether all lines are of one app. Then the scanner keeps one row of property
     ///   names instead of eight: there may be a pass for each of hundreds of such apps.
-    package init(options: EventOptions = EventOptions(), isOfOneApp: Bool = false) {
+    ///   - names: those of other passes on the same thread; nil: this one makes its own.
+    package init(
+        options: EventOptions = EventOptions(), isOfOneApp: Bool = false, sharing names: SharedNames? = nil
+    ) {
         self.options = options
+        memory = PassMemory(names ?? SharedNames())
         lines = LineSource(nameRows: isOfOneApp ? 1 : NamePlaces.rows)
         configure(options)
     }
@@ -238,6 +243,13 @@ public struct EventPass: ~Copyable {
         }
     }
 
+    /// Gives memory back that only reading needs, because nothing is read for a while: there may be a pass
+    /// for each of hundreds of apps. The next `begin` gets it again.
+    package mutating func release() {
+        lines.scanner.release()
+        output.tails.release()
+    }
+
     // MARK: Reading
 
     /// Prepares for the lines of a source. Costs about as much as an event, so call it once for each block or
@@ -257,6 +269,7 @@ public struct EventPass: ~Copyable {
         isSynchronised: Bool, using random: inout some RandomNumberGenerator
     ) {
         let state = source.state
+        lines.scanner.prepare()
         output.ids.begin(at: now, using: &random)
         memory.use(
             state, options, lines.withholding.paths,

@@ -7,23 +7,26 @@ struct PassMemory {
     /// the number of apps is not under the operator's control.
     static let mostApps = 1024
 
+    /// Where passes find the names that others with the same settings look for.
+    private let shared: SharedNames
     /// Settings and names of each app that was read, by app.
     private var states: [String: AppState] = [:]
     /// Number of sources begun so far. The app with the lowest `lastUse` was not read for the longest time
     /// and is forgotten first.
     private var uses = 0
     /// Names that the settings of any app look for, beside those of `MemberName`.
-    private(set) var watched = WatchedNames([])
+    private(set) var watched = WatchedNames.none
 
     /// Number of different event names of each app in the UTC day in which the app was last read.
     var nameCounts: [String: NameCount] {
         states.mapValues { NameCount(day: $0.names.pointee.day, names: $0.names.pointee.count) }
     }
 
+    init(_ shared: SharedNames) { self.shared = shared }
+
     /// Takes over new settings.
     mutating func configure(_ options: EventOptions) {
-        let apps = [options.defaults] + options.apps.sorted { $0.key < $1.key }.map(\.value)
-        watched = WatchedNames(apps.flatMap(\.paths))
+        watched = shared.names(options)
         for state in states.values { state.configure(options, watched) }
     }
 

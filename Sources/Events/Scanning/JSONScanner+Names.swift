@@ -67,7 +67,9 @@ extension JSONScanner {
 ///
 /// A perfect hash table: a multiplier is searched that gives each name an entry of its own, so a look-up is
 /// one multiplication and one comparison, for known and unknown names.
-struct KnownNames: ~Copyable {
+///
+/// Copies share the table: hundreds of apps look for the same names.
+struct KnownNames {
     /// A name in the table.
     struct Entry {
         /// The first eight bytes, the lowest byte first; of a shorter name the rest is zero.
@@ -103,8 +105,11 @@ struct KnownNames: ~Copyable {
     private let names: [[UInt8]]
     /// Length in bytes of the longest name.
     let longest: Int
+    /// Number of names, those of `MemberName` included.
+    var count: Int { names.count }
     /// Names beyond the first 64, in a table of their own.
     let late: LateNames
+    private let memory: Memory
     /// Most names in this table. With more, the search for a multiplier would take long.
     private static let most = 64
 
@@ -141,11 +146,27 @@ struct KnownNames: ~Copyable {
             self.entries[number] = entry
             table[KnownNames.index(entry.word, entry.last, entry.length, multiplier)] = UInt8(number)
         }
+        memory = Memory(self.entries, table, late)
     }
 
-    deinit {
-        entries.deallocate()
-        table.deallocate()
+    /// Frees the tables with the last copy. Apart from the pointers, so that a look-up counts no references.
+    private final class Memory {
+        private let entries: UnsafeMutablePointer<Entry>
+        private let table: UnsafeMutablePointer<UInt8>
+        private let late: LateNames
+
+        init(_ entries: UnsafeMutablePointer<Entry>, _ table: UnsafeMutablePointer<UInt8>, _ late: LateNames)
+        {
+            self.entries = entries
+            self.table = table
+            self.late = late
+        }
+
+        deinit {
+            entries.deallocate()
+            table.deallocate()
+            late.deallocate()
+        }
     }
 
     /// Whether a multiplier gives each name an entry of its own.

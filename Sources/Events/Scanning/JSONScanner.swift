@@ -75,7 +75,7 @@ struct JSONScanner: ~Copyable {
     /// End of the block; the byte before it is a line feed.
     private(set) var end: Pointer
     /// Last address from which eight bytes may be loaded.
-    private(set) var wordEnd: Pointer
+    @inline(__always) var wordEnd: Pointer { end - 8 }
     /// Last address from which sixteen bytes may be loaded.
     private(set) var runEnd: Pointer
     /// Whether line feeds are white space (a text of several lines) or end the object (a line).
@@ -84,9 +84,9 @@ struct JSONScanner: ~Copyable {
     /// because the line lacks their members.
     var found = (slot: -1, passedPlaces: 0)
     /// Table of the names that are looked for.
-    private(set) var known = KnownNames([])
+    private(set) var known = WatchedNames.none.known
     /// Names of the last lines at their places.
-    let places: NamePlaces
+    private(set) var places: NamePlaces
 
     /// First slot without a bit of its own.
     static let firstLate = 63
@@ -95,10 +95,9 @@ struct JSONScanner: ~Copyable {
     ///   two, at most 8.
     init(nameRows: Int = NamePlaces.rows) {
         places = NamePlaces(rows: nameRows)
-        members = JSONScanner.room(for: 64)
+        members = JSONScanner.room(for: JSONScanner.fewestMembers)
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
         end = base
-        wordEnd = base
         runEnd = base
     }
 
@@ -127,11 +126,41 @@ struct JSONScanner: ~Copyable {
     /// Looks for these members, too. Their slots are those behind `MemberName`'s. Kept names are forgotten,
     /// because their slots may have changed.
     mutating func watch(_ names: WatchedNames) {
-        known = KnownNames(names.names)
+        known = names.known
         late = []
-        members.deallocate()
-        members = JSONScanner.room(for: max(64, MemberName.allCases.count + names.names.count))
+        renewMembers()
+        places.restore()
         places.forgetMembers()
+    }
+
+    /// Gets memory for the members of all slots, and of at least 64.
+    private mutating func renewMembers() {
+        members.deallocate()
+        members = JSONScanner.room(for: max(JSONScanner.fewestMembers, known.count))
+    }
+
+    private static let fewestMembers = 64
+
+    /// Gives memory back, because no line is read for a while. `prepare` must be called before the next one.
+    mutating func release() {
+        guard !places.isReleased else { return }
+        places.release()
+        members.deallocate()
+        members = JSONScanner.room(for: 0)
+    }
+
+    /// Gets the memory again that `release` has given back.
+    @inline(__always)
+    mutating func prepare() {
+        if places.isReleased {
+            restore()
+        }
+    }
+
+    @inline(never)
+    private mutating func restore() {
+        places.restore()
+        renewMembers()
     }
 
     // MARK: Entrances
@@ -191,7 +220,6 @@ struct JSONScanner: ~Copyable {
     mutating func begin(_ base: Pointer, _ end: Int, breaksAreSpace: Bool) {
         self.base = base
         self.end = base + end
-        wordEnd = self.end - 8
         runEnd = self.end - 16
         self.breaksAreSpace = breaksAreSpace
         present = 0

@@ -2,7 +2,9 @@
 ///
 /// A member that is not watched is compared with one or two entries, and nothing is allocated for it. So a
 /// configuration with a hundred names costs other members the same as one with ten.
-struct LateNames: ~Copyable {
+///
+/// A value whose memory is that of `KnownNames`.
+struct LateNames {
     /// Table whose size is a power of two and at least twice the number of names, so that probing soon meets
     /// a free entry.
     private let entries: UnsafeMutablePointer<KnownNames.Entry>
@@ -29,7 +31,8 @@ struct LateNames: ~Copyable {
         }
     }
 
-    deinit { entries.deallocate() }
+    /// Frees the table; the value must not be used afterwards.
+    func deallocate() { entries.deallocate() }
 
     /// The slot of a name; -1 for any other name.
     ///

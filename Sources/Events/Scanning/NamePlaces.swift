@@ -34,18 +34,19 @@ struct NamePlaces: ~Copyable {
     }
 
     /// Row of members.
-    let members: UnsafeMutablePointer<Member>
+    private(set) var members: UnsafeMutablePointer<Member>
     /// Rows of properties, one after the other.
-    private let properties: UnsafeMutablePointer<Property>
+    private var properties: UnsafeMutablePointer<Property>
     /// Number of rows less one: a mask.
     private let lastRow: Int
+    /// Whether the memory was given back. Then nothing may be read before `restore`.
+    private(set) var isReleased = true
 
     init(rows: Int) {
         lastRow = rows - 1
-        members = .allocate(capacity: NamePlaces.members)
-        members.initialize(repeating: Member(), count: NamePlaces.members)
-        properties = .allocate(capacity: rows * NamePlaces.properties)
-        properties.initialize(repeating: Property(), count: rows * NamePlaces.properties)
+        members = .allocate(capacity: 0)
+        properties = .allocate(capacity: 0)
+        restore()
     }
 
     deinit {
@@ -53,8 +54,34 @@ struct NamePlaces: ~Copyable {
         properties.deallocate()
     }
 
+    /// Gives the memory back, and forgets all names.
+    mutating func release() {
+        guard !isReleased else { return }
+        isReleased = true
+        members.deallocate()
+        properties.deallocate()
+        members = .allocate(capacity: 0)
+        properties = .allocate(capacity: 0)
+    }
+
+    /// Gets memory for the names again.
+    mutating func restore() {
+        guard isReleased else { return }
+        isReleased = false
+        members.deallocate()
+        properties.deallocate()
+        members = .allocate(capacity: NamePlaces.members)
+        members.initialize(repeating: Member(), count: NamePlaces.members)
+        let count = (lastRow + 1) * NamePlaces.properties
+        properties = .allocate(capacity: count)
+        properties.initialize(repeating: Property(), count: count)
+    }
+
     /// Forgets the names of members, because the slots of names have changed.
-    func forgetMembers() { members.update(repeating: Member(), count: NamePlaces.members) }
+    func forgetMembers() {
+        guard !isReleased else { return }
+        members.update(repeating: Member(), count: NamePlaces.members)
+    }
 
     /// Row for the properties of an event whose name begins with these bytes. Any row gives the right result;
     /// a row that events with the same name share gives it faster.

@@ -111,6 +111,11 @@ struct ChunkBuilder {
         }
     }
 
+    /// Gives the memory of empty chunks back, because no line was read for a while.
+    func releaseMemory() {
+        for chunk in open.joined() where chunk.isEmpty { chunk.releaseMemory(keeping: 0) }
+    }
+
     /// Puts a line into its chunk. The chunk is closed before if it has no room for the line, and afterwards
     /// if it is full.
     ///

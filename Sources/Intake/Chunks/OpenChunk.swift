@@ -116,7 +116,10 @@ extension OpenChunk {
     private static let keptOfOneApp = 8 << 10
 
     /// Gives memory back after a commit without lines for this chunk: there may be many of them.
-    func releaseMemory() { lines.removeAll(keepingCapacity: min(mostKept, OpenChunk.keptBytes)) }
+    func releaseMemory(keeping bytes: Int = keptBytes) {
+        assert(isEmpty, "lines that are not stored are dropped")
+        lines.removeAll(keepingCapacity: min(mostKept, bytes))
+    }
 }
 
 /// Largest size of a chunk.

@@ -28,6 +28,9 @@ final class AppendFile {
     var isDirty = false
     /// Whether the file is a copy of which every byte had been read elsewhere.
     var isCopy = false
+    /// Whether `Streams.unread` has the file: it has, or had at its last turn, bytes that are not in the
+    /// queue.
+    var isUnread = false
 
     /// Where the file is, under which name, and whose it is.
     struct Location {
@@ -251,8 +254,6 @@ extension AppendFile {
         var lastChange = BootInstant(nanoseconds: 0)
         /// Time at which the file entered a stage other than `reading`.
         var stageSince = BootInstant(nanoseconds: 0)
-        /// Time since when the file has bytes that are not in the queue; nil if it has none.
-        var unreadSince: Timestamp?
         /// Time of the next check; nil if no check is on the agenda.
         var checkAt: BootInstant?
         /// Time at which a claimed file is removed.
@@ -312,12 +313,12 @@ extension AppendFile {
     /// Whether the file is idle: nothing happens to it, and no step is planned for it.
     var isResting: Bool { box == nil }
 
-    /// Frees the fields of `Activity` if the file is at rest.
+    /// Frees the fields of `Activity` if the file is at rest, or waits for its turn and nothing else is known
+    /// of it: a start finds a million files before it has read the first of them.
     func releaseActivity() {
-        guard let activity = box?.activity, descriptor == nil, activity.unreadSince == nil,
-            activity.checkAt == nil,
+        guard let activity = box?.activity, descriptor == nil, activity.checkAt == nil,
             activity.scanned == 0, !activity.holdsText, activity.historyEnd == 0, activity.reached == 0,
-            activity.padding == nil, !isReady,
+            activity.padding == nil, isUnread ? isReady && hasUnread : !isReady,
             !isDirty, stage == .reading, hasName
         else { return }
         box = nil

@@ -98,6 +98,18 @@ struct FileName: Hashable, Comparable {
         return nil
     }
 
+    /// The name of a file before it was compressed by a program whose archives are not read; nil for other
+    /// names.
+    var packedElsewhere: FileName? {
+        for suffix in FileName.otherArchives where hasSuffix(suffix) && bytes.count > suffix.utf8.count {
+            return FileName(bytes.dropLast(suffix.utf8.count))
+        }
+        return nil
+    }
+
+    /// Suffixes of the programs with which rotation compresses, beside gzip and zstd.
+    private static let otherArchives = [".xz", ".bz2", ".lz4", ".lzma", ".lzo", ".br", ".Z", ".zip"]
+
     /// The name without a rotation suffix, for any extension.
     var anyStem: FileName {
         if isFullLog { return FileName.current }

@@ -132,6 +132,9 @@ struct FileTrace: Equatable {
         /// Offset in the unpacked content before which all lines of an archive were taken; set together with
         /// `doneVersion`, a fingerprint and a mark, which are those of the packed bytes.
         var taken: Int64?
+        /// Modification time of the file when it was read last, in seconds since 1970. Programs that compress
+        /// a file give its time to the archive, which shows whether the file was written to afterwards.
+        var modified: Int64?
     }
 
     /// Marks at the positions of commits, ascending; the last one is the checkpoint's.
@@ -193,6 +196,8 @@ extension FileTrace {
     /// Meanings of the offsets in a state.
     private static let unreadEnd: UInt64 = 0
     private static let taken: UInt64 = 1
+    /// Marks an entry that is a time: earlier versions pass over an entry with a fingerprint.
+    private static let modified = Fingerprint(length: 1, hash: 2)
     /// Longest state that this program has written; a longer one is damaged.
     private static let longest = 2048
 
@@ -220,7 +225,13 @@ extension FileTrace {
         // Earlier versions stored here the contents that the file had before, and skip them. An entry without
         // a fingerprint is an offset, whose meaning is in the number that these versions pass over.
         let offsets = [(told.unreadEnd, FileTrace.unreadEnd), (told.taken, FileTrace.taken)]
-        FileTrace.put(UInt64(offsets.count { $0.0 != nil }), &bytes)
+        FileTrace.put(UInt64(offsets.count { $0.0 != nil } + (told.modified == nil ? 0 : 1)), &bytes)
+        if let modified = told.modified {
+            FileTrace.put(UInt64(FileTrace.modified.length), &bytes)
+            FileTrace.put(fixed: FileTrace.modified.hash, &bytes)
+            FileTrace.put(UInt64(max(0, modified)), &bytes)
+            FileTrace.put(fixed: UInt64(0), &bytes)
+        }
         for (offset, meaning) in offsets {
             guard let offset else { continue }
             FileTrace.put(0, &bytes)
@@ -269,6 +280,7 @@ extension FileTrace {
                 let number = try reader.number()
                 let meaning: UInt64 = try reader.fixed()
                 switch meaning {
+                case _ where content == FileTrace.modified: told.modified = Int64(exactly: number)
                 case _ where content != .empty: break
                 case FileTrace.taken: told.taken = Int64(exactly: number)
                 default: told.unreadEnd = Int64(exactly: number)

@@ -97,6 +97,14 @@ struct HashIndex<Key: Hashable, Member: Hashable> {
         }
     }
 
+    /// Number of keys for which there is memory.
+    var capacity: Int { members.capacity }
+
+    /// Gives memory back that a table of more keys has left.
+    mutating func release() {
+        members = Dictionary(uniqueKeysWithValues: members.map { ($0.key, $0.value) })
+    }
+
     mutating func add(_ member: Member, to key: Key) {
         switch members.removeValue(forKey: key.hashValue) {
         case nil: members[key.hashValue] = .one(member)
@@ -171,6 +179,15 @@ struct ContentIndex<Member: Hashable> {
 
     /// Count of contents, once for each of their streams.
     var count: Int { members.count }
+
+    /// Number of entries for which the larger table has memory.
+    var capacity: Int { max(members.capacity, lengths.capacity) }
+
+    /// Gives memory back that tables of more contents have left.
+    mutating func release() {
+        members.release()
+        lengths = Dictionary(uniqueKeysWithValues: lengths.map { ($0.key, $0.value) })
+    }
 
     /// Whether a stream has contents; may be true by a collision of hashes.
     func has(_ stream: Stream) -> Bool { lengths[stream.hashValue] != nil }

@@ -163,7 +163,12 @@ final class AppendFiles {
     }
 
     /// A file's turn to be read has begun. False if the file is not known any more.
-    func beginTurn(of file: AppendFile) -> Bool {
+    func beginTurn(of file: AppendFile, at now: BootInstant) -> Bool {
+        // The last change of a file that has rested while it waited is not known: silence counts from now.
+        // Otherwise the end of a text that is being written would be handed over as whole.
+        if file.lastChange == AppendFile.Activity.none.lastChange {
+            file.lastChange = now
+        }
         file.isReady = false
         return knows(file)
     }

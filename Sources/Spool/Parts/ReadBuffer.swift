@@ -3,6 +3,18 @@
 ///
 /// The content belongs to the reader that took the buffer last, and only for one piece of work.
 final class ReadBuffer {
+    /// A reader that takes the buffer.
+    protocol User: AnyObject {
+        /// Whether the reader is among the buffer's users; changed by the buffer alone.
+        var isNoted: Bool { get set }
+        /// Whether the reader took the buffer since the buffer last looked; changed by the buffer alone.
+        var wasUsed: Bool { get set }
+        /// Called once the reader has not taken the buffer for a second or two.
+        func rest()
+    }
+
+    /// The readers that took the buffer and were not told to rest since.
+    private var users: [any User] = []
     private var memory: UnsafeMutableRawBufferPointer?
     /// Whether the buffer was taken since `becomeIdle`.
     private var isUsed = false
@@ -30,9 +42,14 @@ final class ReadBuffer {
 
     /// The buffer, at least `size` bytes; its old content is undefined. A piece of work that takes the buffer
     /// twice with the same size gets the same memory, so it must be done with the first block.
-    func take(_ size: Int) -> UnsafeMutableRawBufferPointer {
+    func take(_ size: Int, by user: any User) -> UnsafeMutableRawBufferPointer {
         isUsed = true
         uses += 1
+        user.wasUsed = true
+        if !user.isNoted {
+            user.isNoted = true
+            users.append(user)
+        }
         if let memory, memory.count >= size {
             return UnsafeMutableRawBufferPointer(rebasing: memory[..<size])
         }
@@ -52,9 +69,32 @@ final class ReadBuffer {
         return true
     }
 
+    /// Lets the readers rest that have not taken the buffer since this was called last; all of them once the
+    /// buffer itself was not used. There is a timer for the buffer anyway, as long as any reader has work.
+    private func letRest(all: Bool) {
+        var left: [any User] = []
+        for user in users {
+            if user.wasUsed, !all {
+                user.wasUsed = false
+                left.append(user)
+            } else {
+                user.isNoted = false
+                user.rest()
+            }
+        }
+        users = left
+    }
+
+    /// Removes a reader that stops.
+    func forget(_ user: any User) {
+        user.isNoted = false
+        users.removeAll { $0 === user }
+    }
+
     /// Frees the memory unless it was used since `becomeIdle`.
     func releaseIfUnused() -> ReleaseStep {
         isReleasePlanned = false
+        letRest(all: !isUsed)
         if isUsed { return becomeIdle() ? .askAgain : .nothing }
         let wasHeld = memory != nil
         release()

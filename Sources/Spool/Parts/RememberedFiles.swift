@@ -233,6 +233,7 @@ struct RememberedFiles {
         if var trace {
             trace.missingSince = since
             trace.unreadEnd = nil
+            trace.modified = nil
             trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
             checkpoint.state = trace.encoded
         } else if let position = ObjectSplitter.Resumption(checkpoint) {
@@ -390,11 +391,15 @@ struct RememberedFiles {
         return unseen.sorted { since($0) < since($1) }
     }
 
-    /// Shrinks the table if most files of the last stop were found. True if it shrank. With a million files
-    /// the unused part is half of all memory.
+    /// Shrinks the tables if most files of the last stop were found. True if they shrank. With a million
+    /// files the unused part is half of all memory.
     mutating func release() -> Bool {
         guard kept.capacity > 4 * kept.count + 4096 else { return false }
         kept = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })
+        contents.release()
         return true
     }
+
+    /// Number of entries for which the tables have memory, for tests.
+    var capacity: Int { max(kept.capacity, contents.capacity) }
 }

@@ -51,7 +51,7 @@ final class Census {
             }
             return backlog.endLook()
         }
-        for file in backlog.filesToAsk(Array(lives.streams.unread.values), schedule.now) {
+        for file in backlog.filesToAsk(Array(lives.streams.unread.keys), schedule.now) {
             seeLength(of: file)
         }
         switch backlog.endLookSlice(schedule.now, interval: context.options.lookInterval) {
@@ -170,13 +170,11 @@ final class Census {
         var bytes = backlog.drops.bytes
         var oldest = backlog.drops.oldest
         var unfinished: [(since: Timestamp, file: AppendFile)] = []
-        for file in lives.streams.unread.values {
+        for (file, since) in lives.streams.unread {
             bytes += ByteCount(file.unread)
-            if let since = file.unreadSince {
-                oldest = min(oldest ?? since, since)
-                if file.endsInLine {
-                    unfinished.append((since, file))
-                }
+            oldest = min(oldest ?? since, since)
+            if file.endsInLine {
+                unfinished.append((since, file))
             }
         }
         figures.unfinishedLines = unfinished.sorted { $0.since < $1.since }

@@ -191,6 +191,7 @@ extension SpoolReader {
             }
             if type == Int(DT_REG) || type == Int(DT_UNKNOWN) {
                 reports.passOver(directory, name)
+                departures.passedOver(name, in: directory)
             }
             // A file that was known before the start may have been renamed to any name while the agent was
             // off.

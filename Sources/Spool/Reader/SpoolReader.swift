@@ -117,7 +117,7 @@ public actor SpoolReader: LoopActor {
         let departures = Departures(
             context, schedule, reports, outlet, watching, lives, opener, admission, claims, lister, tree,
             drops)
-        let buffer = BlockBuffer(shared, schedule, maxEventSize: options.maxEventSize)
+        let buffer = BlockBuffer(shared, schedule, outlet, maxEventSize: options.maxEventSize)
         let judge = Judge(context, schedule, reports, outlet, lives, opener, tree, drops, buffer)
         let padding = PaddingReader(context, schedule, lives)
         let content = AppendReader(

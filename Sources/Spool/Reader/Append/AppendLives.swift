@@ -126,22 +126,32 @@ final class AppendLives {
     /// Counts and logs bytes that were given up, and plans the next call of `giveUpUncopied`.
     func tellCutOffs() {
         for cut in appendFiles.takeGivenUp() {
-            let lost = SpoolFigures.LostFile(
-                path: context.wholePath(cut.path), bytes: cut.end - cut.begin, at: context.time.wallTime,
-                way: cut.gone == nil ? .truncated : cut.wasStopped ? .removedWhileStopped : .removed)
-            let message: StaticString =
-                switch lost.way {
-                case .truncated: "file was truncated before it was read"
-                case .removed: "file vanished before it was read"
-                case .removedWhileStopped: "file vanished while the agent was stopped, before it was read"
-                }
-            context.log.error(
-                message, ["path": cut.path.text, "offset": cut.begin, "bytes": lost.bytes])
-            lostFiles = lostFiles.suffix(SpoolFigures.LostFile.most - 1) + [lost]
+            lost(
+                cut.path, from: cut.begin, bytes: cut.end - cut.begin,
+                cut.gone == nil ? .truncated : cut.wasStopped ? .removedWhileStopped : .removed)
         }
         if let due = streams.cutOffs.plan(schedule.now) {
             schedule.plan(at: due, .giveUpUncopied)
         }
+    }
+
+    /// Logs bytes that disappeared before they were read, or may have, and keeps them for `status`.
+    ///
+    /// - Parameter bytes: their number; of an archive that is not read, its size.
+    func lost(
+        _ path: FileName, from offset: Int64 = 0, bytes: Int64, _ way: SpoolFigures.LostFile.Way
+    ) {
+        let message: StaticString =
+            switch way {
+            case .truncated: "file was truncated before it was read"
+            case .removed: "file vanished before it was read"
+            case .removedWhileStopped: "file vanished while the agent was stopped, before it was read"
+            case .packedWhileStopped: "archive may hold unread lines: compressed while the agent was stopped"
+            }
+        context.log.error(message, ["path": path.text, "offset": offset, "bytes": bytes])
+        let lost = SpoolFigures.LostFile(
+            path: context.wholePath(path), bytes: bytes, at: context.time.wallTime, way: way)
+        lostFiles = lostFiles.suffix(SpoolFigures.LostFile.most - 1) + [lost]
     }
 
     /// Gives up bytes of which no copy was found in time.

@@ -57,7 +57,7 @@ final class AppendReader {
     /// there may be more.
     private func read(_ file: AppendFile) {
         outlet.beginFile()
-        guard lives.appendFiles.beginTurn(of: file) else { return }
+        guard lives.appendFiles.beginTurn(of: file, at: schedule.now) else { return }
         do {
             try opener.open(file)
             try passOverHistory(of: file)

@@ -20,6 +20,8 @@ final class Departures {
     private let drops: DropTable
     /// Files that were claimed, and leave once their last commit is durable.
     private var claimed: [FileID] = []
+    /// Archives that cannot be read; empty once the first listing has ended.
+    private var foreign = ForeignArchives()
 
     init(
         _ context: SpoolContext, _ schedule: Schedule, _ reports: Reports, _ outlet: Outlet,
@@ -271,6 +273,32 @@ final class Departures {
         return tree[parent] != nil && reports.complaints[parent] == nil
     }
 
+    /// A listing has found a file that is not read. It may be an archive of a file that was.
+    func passedOver(_ name: FileName, in directory: SpoolDirectory) {
+        guard !tree.listing.isFirstDone, let before = name.packedElsewhere else { return }
+        // Whose it is in a directory that users share is only asked for if a file of that name is gone.
+        let stream = Stream(holder: directory.holder(0), stem: before.stem)
+        guard directory.isShared || lives.streams.hasAny(of: [stream]) else { return }
+        foreign.found(name, of: before, in: directory.path)
+    }
+
+    /// Reports archives that may hold lines that were not read.
+    private func reportForeignArchives() {
+        let unread = foreign.takeUnread(
+            holder: { archive, owner in tree[archive.directory]?.holder(owner) },
+            status: { archive in
+                guard let directory = tree[archive.directory], let raw = opener.descriptor(of: directory)
+                else { return nil }
+                return try? FileSystem.status(raw, archive.name)
+            })
+        for (archive, size) in unread {
+            let path =
+                archive.directory.bytes.isEmpty
+                ? archive.name : FileName(archive.directory.bytes + [UInt8(ascii: "/")] + archive.name.bytes)
+            lives.lost(path, bytes: size, .packedWhileStopped)
+        }
+    }
+
     /// Remembers the files that were known at the last stop and have not been found since. Bytes that were
     /// unread then are waited for, and reported if no copy of them turns up.
     func missedSinceStart() {
@@ -296,10 +324,16 @@ final class Departures {
             if let trace, trace.missingSince == nil, trace.doneVersion == nil, trace.inode != 0, !isAway {
                 gone.files += 1
                 gone.unread += lives.streams.cutOffs.unreadBeforeStart(id) == nil ? 0 : 1
+                if let modified = trace.modified, checkpoint.offset > 0 {
+                    let joinedTops = context.options.place?.joinedTops ?? []
+                    foreign.missed(
+                        Stream.of(checkpoint, trace, joinedTops: joinedTops), modified: modified)
+                }
             }
             lives.streams.miss(
                 checkpoint, trace, isAway: isAway, hasWaiting: hasWaiting, in: &outlet.pass)
         }
+        reportForeignArchives()
         if gone.files > 0 {
             context.log.info(
                 "files that were read are gone since the last stop",
