@@ -94,4 +94,15 @@ extension DestinationOptions {
     var mostEvents: Int { batchMostEvents ?? batchEvents }
     /// Number of waiting events that make a batch full, so that it does not wait for the interval.
     var dueEvents: Int { min(batchEvents, mostEvents) }
+
+    /// Wait before the next probe, with jitter.
+    func probeWait(using random: inout some RandomNumberGenerator) -> Duration {
+        retry.shortened(probeInterval, using: &random)
+    }
+
+    /// Wait before a batch is sent again that has failed this often; that of a probe if the retries are used
+    /// up.
+    func retryWait(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> Duration {
+        retry.wait(afterFailures: failures, using: &random) ?? probeWait(using: &random)
+    }
 }

@@ -130,10 +130,8 @@ struct ChooserTests {
     func turnsOfProbes() {
         let now = now
         var parts = Parts(at: now)
-        let doubt = Doubt(began: now.boot, isAnnounced: true)
-        parts.standing.hold(
-            Standing.Hold(
-                failure: .badRequest, since: now.wall, nextProbe: now.boot, doubt: doubt, patience: nil))
+        parts.standing.hold(for: .rejection, at: now)
+        parts.standing.updateDoubt { $0.announce() }
         // All are tried in this doubt already; those of one app were refused while others were accepted.
         for _ in 0..<20 {
             parts.keep(at: now) {

@@ -11,14 +11,12 @@ struct PrecedenceTests {
         world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
         let (now, later) = (world.now, world.boot + .seconds(86_400))
         func hold(_ standing: inout Standing) {
-            standing.hold(
-                Standing.Hold(
-                    failure: .unauthorised, since: now.wall, nextProbe: later, doubt: nil, patience: nil))
+            standing.hold(for: .refusal, nextProbe: later, at: now)
             standing.openBreaker(nextProbe: later, at: now.wall)
         }
         world.machine.destinations.update("main") {
             hold(&$0.standing)
-            _ = $0.standing.waitAsTold(until: later, at: now)
+            _ = $0.standing.waitAsTold(later - now.boot, using: &$0.random, at: now)
         }
         world.input(.routes(["main": false]))
         world.input(.pause(token: "t", "main", ttl: nil, untilRestart: false))

@@ -91,6 +91,39 @@ extension World {
 /// What a call returned that changes a value: `#expect` cannot make such a call itself.
 func did<Value>(_ value: Value) -> Value { value }
 
+/// Draws the least of each range: waits keep their whole length.
+struct NoJitter: RandomNumberGenerator {
+    mutating func next() -> UInt64 { 1 }
+}
+
+extension Standing {
+    /// Why a destination is held.
+    enum Cause {
+        /// It refuses requests, and a person has to act.
+        case refusal
+        /// It refuses requests, which may pass.
+        case passing
+        /// It rejects events, which may be at fault themselves.
+        case rejection
+    }
+
+    /// Holds a destination in place of any other hold.
+    mutating func hold(for cause: Cause, nextProbe: BootInstant? = nil, at now: Moment) {
+        _ = liftHold()
+        var noJitter = NoJitter()
+        if cause == .rejection {
+            beginDoubt(.badRequest, isProbe: true, at: now)
+        } else {
+            _ = refuse(
+                .unauthorised, isAgain: false, isProbe: true, isPatient: cause == .passing,
+                fresh: Patience(at: now.boot), DestinationOptions(name: "main"), using: &noJitter, at: now)
+        }
+        if let nextProbe {
+            setHoldProbe(to: nextProbe)
+        }
+    }
+}
+
 extension TrackedBatch {
     /// A batch that nothing is remembered of; each has an id of its own if the seeds differ.
     static func made(

@@ -11,12 +11,6 @@ struct StandingTests {
     private let start = Moment(
         boot: BootInstant(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1_000))
 
-    private func hold(doubt: Doubt? = nil, patience: Patience? = nil) -> Standing.Hold {
-        Standing.Hold(
-            failure: .unauthorised, since: start.wall, nextProbe: start.boot, doubt: doubt, patience: patience
-        )
-    }
-
     @Test("reasons have ranks: a hold, Retry-After, no route, an open breaker")
     func precedence() {
         var standing = Standing()
@@ -25,11 +19,11 @@ struct StandingTests {
         #expect(standing.obstacle == .breakerOpen && standing.isForProbesOnly)
         standing.noteNoRoute(until: start.boot + .seconds(30))
         #expect(standing.obstacle == .offline)
-        #expect(did(standing.waitAsTold(until: start.boot + .seconds(60), at: start)))
+        #expect(did(wait(&standing, .seconds(60))) == .seconds(60))
         #expect(standing.obstacle == .retryAfter)
-        standing.hold(hold(patience: Patience(at: start.boot)))
+        standing.hold(for: .passing, at: start)
         #expect(standing.obstacle == .waitingForRetry)
-        standing.hold(hold())
+        standing.hold(for: .refusal, at: start)
         #expect(standing.obstacle == .held)
         #expect(did(standing.liftHold())?.isAnnounced == true && did(standing.liftHold()) == nil)
         #expect(standing.obstacle == .retryAfter)
@@ -39,15 +33,23 @@ struct StandingTests {
         #expect(standing.obstacle == nil)
     }
 
+    private func wait(_ standing: inout Standing, _ asked: Duration) -> Duration? {
+        var noJitter = NoJitter()
+        return standing.waitAsTold(asked, using: &noJitter, at: start)
+    }
+
     /// The answer to a refusal by a destination that is probed every 600 s.
     private func refuse(
         _ standing: inout Standing, isAgain: Bool = false, isProbe: Bool = true, isPatient: Bool = true,
         isTrusted: Bool = true, after seconds: Int
     ) -> Standing.Refusal {
         let now = Moment(boot: start.boot + .seconds(seconds), wall: start.wall + .seconds(seconds))
+        var noJitter = NoJitter()
+        var options = DestinationOptions(name: "main")
+        options.probeInterval = .seconds(600)
         return standing.refuse(
             .unauthorised, isAgain: isAgain, isProbe: isProbe, isPatient: isPatient,
-            fresh: isTrusted ? Patience(at: now.boot) : nil, probeWait: { .seconds(600) }, at: now)
+            fresh: isTrusted ? Patience(at: now.boot) : nil, options, using: &noJitter, at: now)
     }
 
     @Test("what has acknowledged lately is asked again after 10, 30, 60 s, and held after five minutes")
@@ -83,7 +85,7 @@ struct StandingTests {
         var standing = Standing()
         standing.openBreaker(nextProbe: start.boot + .seconds(9), at: start.wall)
         #expect(standing.nextProbe == start.boot + .seconds(9))
-        standing.hold(hold())
+        standing.hold(for: .refusal, nextProbe: start.boot, at: start)
         #expect(standing.nextProbe == start.boot)
         standing.setProbes(to: start.boot + .seconds(5))
         _ = standing.liftHold()
@@ -93,31 +95,73 @@ struct StandingTests {
         #expect(standing.nextProbe == nil)
     }
 
-    @Test("after failures there is a short pause, until an acknowledgement or a command")
-    func trouble() {
-        var standing = Standing(firstStart: start.boot + .seconds(2))
-        #expect(did(standing.countFailure()) == 1 && did(standing.countFailure()) == 2)
-        standing.pause(until: start.boot + .seconds(1), at: start)
-        #expect(standing.startNotBefore == start.boot + .seconds(2), "never earlier than before")
-        let later = Moment(boot: start.boot + .seconds(3), wall: start.wall + .seconds(3))
-        #expect(!did(standing.passTime(at: later.boot)))
-        #expect(standing.startNotBefore == nil && standing.trouble?.since == start.wall)
-        standing.pause(until: later.boot + .seconds(4), at: later)
-        #expect(standing.trouble?.since == start.wall, "since the first failure")
-        #expect(did(standing.recover()) == 2 && did(standing.recover()) == 0)
-        #expect(standing.startNotBefore == nil && standing.trouble == nil)
-        standing.pause(until: later.boot + .seconds(4), at: later)
-        standing.endTrouble()
-        #expect(standing.startNotBefore == nil && standing.trouble == nil)
+    @Test("a failed probe waits for the probe interval, but in a doubt or while refusals may pass less")
+    func failedProbe() {
+        let cases: [(Standing.Cause?, Int)] = [(nil, 600), (.refusal, 600), (.passing, 60), (.rejection, 10)]
+        for (cause, wait) in cases {
+            var standing = Standing()
+            standing.openBreaker(nextProbe: start.boot, at: start.wall)
+            if let cause {
+                standing.hold(for: cause, at: start)
+            }
+            standing.postponeProbes(by: .seconds(600), at: start.boot)
+            #expect(standing.nextProbe == start.boot + .seconds(wait))
+            standing.postponeProbes(by: .seconds(5), at: start.boot)
+            #expect(standing.nextProbe == start.boot + .seconds(5), "never later than the interval")
+        }
+    }
+
+    @Test("a doubt begins unless the destination is held, and only a probe turns a hold into one")
+    func beginDoubt() {
+        var standing = Standing()
+        standing.beginDoubt(.badRequest, isProbe: false, at: start)
+        #expect(standing.hold?.doubt?.isAnnounced == false && standing.nextProbe == start.boot)
+        let later = Moment(boot: start.boot + .seconds(9), wall: start.wall + .seconds(9))
+        standing.beginDoubt(.tooLarge, isProbe: true, at: later)
+        #expect(standing.hold?.failure == .badRequest, "it goes on since the first rejection")
+        standing.hold(for: .refusal, at: start)
+        standing.beginDoubt(.badRequest, isProbe: false, at: later)
+        #expect(standing.hold?.doubt == nil, "the request was in flight when the hold began")
+        standing.beginDoubt(.badRequest, isProbe: true, at: later)
+        #expect(standing.hold?.doubt?.isAnnounced == true && standing.hold?.since == start.wall)
+        #expect(standing.hold?.doubt?.began == later.boot && standing.nextProbe == later.boot)
+    }
+
+    @Test("after a failure what is left of a command waits for the hold, the wait asked for, or a retry")
+    func afterFailure() {
+        var standing = Standing()
+        #expect(standing.reasonAfterFailure == .waitingForRetry)
+        _ = wait(&standing, .seconds(1))
+        #expect(standing.reasonAfterFailure == .retryAfter)
+        standing.hold(for: .refusal, at: start)
+        #expect(standing.reasonAfterFailure == .held)
+        standing.hold(for: .passing, at: start)
+        #expect(standing.reasonAfterFailure == .waitingForRetry)
     }
 
     @Test("a wait that the destination requests is not shortened by a later answer, and ends once")
     func retryAfter() {
         var standing = Standing(retryAfterUntil: start.boot + .seconds(10))
-        #expect(!did(standing.waitAsTold(until: start.boot + .seconds(5), at: start)))
-        #expect(did(standing.waitAsTold(until: start.boot + .seconds(20), at: start)))
+        #expect(did(wait(&standing, .seconds(5))) == nil)
+        #expect(did(wait(&standing, .seconds(20))) == .seconds(20))
+        #expect(standing.trouble?.since == start.wall, "one request at a time follows")
         #expect(!did(standing.passTime(at: start.boot + .seconds(10))))
         #expect(did(standing.endRetryAfter()) && !did(standing.endRetryAfter()))
+    }
+
+    @Test(
+        "a wait that the destination requests is at least a second and at most a day, and half of it longer")
+    func boundedWait() {
+        var short = Standing()
+        #expect(did(wait(&short, .zero)) == .seconds(1))
+        var long = Standing()
+        #expect(did(wait(&long, .seconds(1_000_000))) == .seconds(86_400))
+        var random = SplitMix64(seed: 1)
+        for _ in 0..<100 {
+            var standing = Standing()
+            let wait = standing.waitAsTold(.seconds(100), using: &random, at: start)
+            #expect(wait.map { $0 >= .seconds(100) && $0 <= .seconds(150) } == true)
+        }
     }
 
     @Test("a missing route is news once, and outlasts what a sender found out")
@@ -155,9 +199,9 @@ struct StandingTests {
     @Test("a hold in doubt is announced when its doubt is")
     func announcement() {
         var standing = Standing()
-        standing.hold(hold(doubt: Doubt(began: start.boot, isAnnounced: false)))
+        standing.hold(for: .rejection, at: start)
         #expect(did(standing.liftHold())?.isAnnounced == false)
-        standing.hold(hold(doubt: Doubt(began: start.boot, isAnnounced: false)))
+        standing.hold(for: .rejection, at: start)
         standing.updateDoubt { $0.announce() }
         #expect(did(standing.liftHold())?.isAnnounced == true)
         standing.updateDoubt { $0.announce() }
@@ -220,25 +264,5 @@ struct DoubtRoomTests {
         var fresh = Doubt(began: start, isAnnounced: false)
         let next = fresh.newProbe(from: .critical, .free, lanes: [], refused: [], at: start)
         #expect(next == Doubt.NewProbe(lane: .critical), "no app is known to be refused")
-    }
-}
-
-@Suite("The pieces of a batch that is split because of an answer")
-struct PiecesTests {
-    private let now = BootInstant(nanoseconds: 5)
-
-    @Test("they count as rejected only if the answer was about the events, and wait beside others as asked")
-    func pieces() {
-        var batch = TrackedBatch.made(events: 4)
-        batch.mayBeTaken = true
-        let refused = batch.pieces(
-            [0, 0, 1, 1], apps: ["a", "a", "a", "b"], after: .badRequest, isRejected: true, aside: nil,
-            at: now)
-        #expect(refused.map(\.app) == ["a", nil] && refused.allSatisfy { $0.rejectedAt == now })
-        #expect(refused.allSatisfy { !$0.isSetAside && $0.failedAt == nil && !$0.mayBeTaken })
-        let failed = batch.pieces(
-            [0, 1, 1, 1], apps: [], after: .unavailable, isRejected: false, aside: .fails, at: now)
-        #expect(failed.count == 2 && failed.allSatisfy { $0.rejectedAt == nil && $0.aside == .fails })
-        #expect(failed.allSatisfy { $0.failedAt == now && $0.notBefore == now })
     }
 }

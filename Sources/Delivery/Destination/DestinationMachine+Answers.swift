@@ -265,7 +265,7 @@ extension DestinationMachine {
             split(batch, answer, failure, into: pieces, isRejected: false, aside: batch.aside)
         case .halveLarge:
             halveLarge(batch, answer, failure)
-            pauseStarts(at: now)
+            standing.pause(options.retry, using: &random, at: now)
         case .wait:
             if batch.isSetAside {
                 batch.notBefore = later
@@ -301,7 +301,7 @@ extension DestinationMachine {
         if step == .retry, let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
-            pauseStarts(at: now)
+            standing.pause(options.retry, using: &random, at: now)
             emit(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
             return
         }
@@ -316,16 +316,6 @@ extension DestinationMachine {
         emit(.note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: nil)))
     }
 
-    /// Begins nothing for 1 s after the first failure in a row, then 2 s, then 4 s, less jitter.
-    ///
-    /// An overloaded receiver then gets one request at a time from each agent instead of three at once. A
-    /// receiver that refuses a single batch gets the others a moment later.
-    private mutating func pauseStarts(at now: Moment) {
-        let failures = standing.countFailure()
-        let wait = options.retry.shortened(.seconds(1 << min(failures - 1, 2)), using: &random)
-        standing.pause(until: now.boot + wait, at: now)
-    }
-
     /// A batch has used up its retries and is not at fault alone: only probes are sent from now on.
     private mutating func openBreaker(_ failure: Failure, at now: Moment) {
         let wait = options.whenExhausted == .probe ? probeWait() : nil
@@ -334,25 +324,17 @@ extension DestinationMachine {
         emit(.note(name, .breakerOpened(failure, probeIn: wait)))
     }
 
-    /// A probe failed: the next one is sent after the probe interval, or sooner while the failure may be
-    /// about events.
+    /// A probe failed: the next one waits, and another app may be asked before it.
     private mutating func postponeProbes(at now: Moment) {
-        let interval = probeWait()
-        // In a doubt, or while refusals may pass, a failure must not prolong the wait to a probe interval.
-        let longest = hold?.doubt != nil ? Doubt.step : hold?.patience != nil ? .seconds(60) : interval
-        standing.setProbes(to: now.boot + min(interval, longest))
+        standing.postponeProbes(by: probeWait(), at: now.boot)
         askOthers(at: now)
     }
 
-    /// The destination asked for a wait (Retry-After, RFC 9110, section 10.2.3). It is bounded to 1 s … 1
-    /// day here; the outputs give an hour at most of what an HTTP header asks for. Then it is prolonged by up
-    /// to half at random, so that a fleet that got the same answer comes back spread out.
-    private mutating func waitAsTold(_ wait: Duration, _ failure: Failure, at now: Moment) {
-        let asked = min(max(wait, .seconds(1)), .seconds(86_400))
-        let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
-        guard standing.waitAsTold(until: until, at: now) else { return }
-        emit(.persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
-        emit(.note(name, .retryAfter(until - now.boot, failure)))
+    /// The destination asked for a wait, which is kept for the next start.
+    private mutating func waitAsTold(_ asked: Duration, _ failure: Failure, at now: Moment) {
+        guard let wait = standing.waitAsTold(asked, using: &random, at: now) else { return }
+        emit(.persist(SwitchName.retryAfter(name), KeptWait.value(of: wait, at: now)))
+        emit(.note(name, .retryAfter(wait, failure)))
     }
 
     // MARK: Answers about the destination
@@ -369,13 +351,10 @@ extension DestinationMachine {
     ) {
         batch.history.holds += 1
         batch.note(failure, at: now.boot)
-        let options = options
         let fresh = blame.acknowledged.patience(at: now.boot)
-        var random = random
         let refusal = standing.refuse(
             failure, isAgain: batch.history.holds > 1, isProbe: isProbe, isPatient: isPatient, fresh: fresh,
-            probeWait: { options.retry.shortened(options.probeInterval, using: &random) }, at: now)
-        self.random = random
+            options, using: &random, at: now)
         batch.notBefore = refusal.batchNotBefore
         if refusal.isHold {
             askOthers(at: now)
@@ -586,35 +565,21 @@ extension DestinationMachine {
         batch.rejectedAt = now.boot
         batch.notBefore = now.boot
         giveBack(batch, answer.number)
-        if hold == nil || answer.isProbe && hold?.doubt == nil {
-            standing.hold(
-                Standing.Hold(
-                    failure: failure, since: hold?.since ?? now.wall, nextProbe: now.boot,
-                    doubt: Doubt(began: now.boot, isAnnounced: hold != nil), patience: nil))
-        }
+        standing.beginDoubt(failure, isProbe: answer.isProbe, at: now)
         goOnDoubting(answer, failure)
     }
 
-    /// A rejection does not end the doubt: decides when the next attempt is, and whether the destination
-    /// counts as held by now.
-    mutating func goOnDoubting(_ answer: Answer, _ failure: Failure) {
-        let now = answer.now
-        guard let doubt = hold?.doubt else { return }
-        let isOver = doubt.hasWaited(options.order, hasRoom: kept.hasRoomForRejected, at: now.boot)
-        let isPatient = !isOver && hasUntried(since: doubt.began)
-        let step = doubt.step(hasRefused: doubt.isAnnounced && kept.counts.refused > 0)
-        let wait = isPatient ? .zero : min(probeWait(), step)
-        if isPatient || answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot {
-            standing.setHoldProbe(to: now.boot + wait)
+    /// A rejection does not end the doubt: the next attempt is planned.
+    private mutating func goOnDoubting(_ answer: Answer, _ failure: Failure) {
+        guard hold?.doubt != nil else { return }
+        let untried = Untried(backlog, kept, standing, turns)
+        let rejection = Hold.Rejection(
+            isProbe: answer.isProbe, hasRoom: kept.hasRoomForRejected, hasRefused: kept.counts.refused > 0,
+            hasUntried: untried.isLeft)
+        let now = answer.now.boot
+        if let wait = standing.goOnDoubting(rejection, options, using: &random, at: now) {
+            emit(.note(name, .held(failure, probeIn: wait)))
         }
-        guard isOver, !doubt.isAnnounced else { return }
-        standing.updateDoubt { $0.announce() }
-        emit(.note(name, .held(failure, probeIn: wait)))
-    }
-
-    /// Whether anything is left that was not tried in a doubt.
-    private func hasUntried(since began: BootInstant) -> Bool {
-        Untried(backlog, kept, standing, turns).isLeft(since: began)
     }
 
     /// Sets aside a rejected batch that may not be given up, because too many of its app's events were
@@ -701,8 +666,8 @@ extension DestinationMachine {
         default:
             setApart(&batch, failure)
             batch.failures += 1
-            batch.notBefore =
-                now.boot + (options.retry.wait(afterFailures: batch.failures, using: &random) ?? probeWait())
+            let wait = options.retryWait(afterFailures: batch.failures, using: &random)
+            batch.notBefore = now.boot + wait
             giveBack(batch, answer.number)
         }
         return true

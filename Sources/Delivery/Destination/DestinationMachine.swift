@@ -120,10 +120,7 @@ struct DestinationMachine: Sendable {
         if blame.asksMore {
             turns.look(at: turns.lookAt ?? now.boot + Doubt.step)
         }
-        standing.updateDoubt { $0.noteNew() }
-        guard let doubt = hold?.doubt, let next = hold?.nextProbe else { return }
-        let isHeld = doubt.hasWaited(options.order, hasRoom: kept.hasRoomForRejected, at: now.boot)
-        standing.setHoldProbe(to: min(next, isHeld ? now.boot + Doubt.step : now.boot))
+        standing.noteNewEvents(options.order, hasRoom: kept.hasRoomForRejected, at: now.boot)
     }
 
     /// Applies changed settings, and forgets what was learned with the old ones.
@@ -235,9 +232,9 @@ struct DestinationMachine: Sendable {
     }
 
     /// Wait before the next probe, with jitter.
-    mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
+    mutating func probeWait() -> Duration { options.probeWait(using: &random) }
 
-    var hold: Standing.Hold? { standing.hold }
+    var hold: Hold? { standing.hold }
 
     var breaker: Standing.Breaker? { standing.breaker }
 
@@ -337,7 +334,7 @@ extension DestinationMachine {
     mutating func endPush(after failure: Failure?) {
         guard let failure else { return stopPush(.offline) }
         pushing.note(failure)
-        stopPush(hold != nil ? hold?.state : standing.retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
+        stopPush(standing.reasonAfterFailure)
     }
 
     /// Ends a push if something of higher precedence stops sending.

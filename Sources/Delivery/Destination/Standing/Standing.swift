@@ -7,26 +7,6 @@ internal import Model
 /// after a failure. This type knows neither batches nor the queue: the destination's machine reports answers
 /// to it and acts on what it returns.
 struct Standing: Sendable {
-    /// The destination or its settings are wrong: only probes are sent.
-    struct Hold: Sendable, Equatable {
-        /// The refusal that caused it.
-        let failure: Failure
-        /// Time of day when it began, for `status`.
-        let since: Timestamp
-        /// When the next probe may be sent.
-        fileprivate(set) var nextProbe: BootInstant
-        /// Present if the hold is about rejected events, which may be at fault themselves.
-        var doubt: Doubt?
-        /// Present while the refusals may pass; no person has to act yet.
-        let patience: Patience?
-
-        /// The state that commands, `status` and metrics show.
-        var state: DestinationStateName { patience == nil ? .held : .waitingForRetry }
-
-        /// Whether the log says that the destination is held; only then its end is logged.
-        fileprivate var isAnnounced: Bool { doubt?.isAnnounced ?? (patience == nil) }
-    }
-
     /// Retries of a batch were used up, and the destination is at fault: only probes are sent.
     struct Breaker: Sendable, Equatable {
         let since: Timestamp
@@ -42,15 +22,6 @@ struct Standing: Sendable {
         case until(BootInstant)
     }
 
-    /// Failures since the last acknowledgement. Meanwhile one request at a time is in flight, so that an
-    /// overloaded receiver is not hit by three at once.
-    struct Trouble: Sendable, Equatable {
-        /// Time of day of the first failure.
-        let since: Timestamp
-        /// End of the pause after the last failure.
-        fileprivate(set) var pauseUntil: BootInstant?
-    }
-
     /// Present while the destination or its settings are wrong.
     private(set) var hold: Hold?
     /// Present while the destination has failed too often.
@@ -59,20 +30,16 @@ struct Standing: Sendable {
     private(set) var retryAfterUntil: BootInstant?
     /// Present while no route leads to the destination.
     private(set) var offline: Offline?
-    /// Present after failures until something is acknowledged.
-    private(set) var trouble: Trouble?
+    /// How soon requests follow each other.
+    private var pacing: Pacing
     /// Failures of the queue.
     private var store = StoreTrouble()
-    /// When the first request may begin. Spreads the first connections of a fleet that starts together.
-    private var firstStart: BootInstant?
-    /// Logged failures since the last acknowledgement.
-    private(set) var failuresInARow = 0
     /// Last failure and its time of day, whatever followed.
     private(set) var lastFailure: (failure: Failure, at: Timestamp)?
 
     /// A destination that may be sent to, unless an earlier run left a wait.
     init(firstStart: BootInstant? = nil, retryAfterUntil: BootInstant? = nil) {
-        self.firstStart = firstStart
+        pacing = Pacing(firstStart: firstStart)
         self.retryAfterUntil = retryAfterUntil
     }
 
@@ -88,10 +55,13 @@ struct Standing: Sendable {
     var storeRetryAt: BootInstant? { store.retryAt }
 
     /// When the next request may begin after a start or a failure; nil for now.
-    var startNotBefore: BootInstant? {
-        guard let pause = trouble?.pauseUntil else { return firstStart }
-        return max(pause, firstStart ?? pause)
-    }
+    var startNotBefore: BootInstant? { pacing.startNotBefore }
+
+    /// Present after failures until something is acknowledged.
+    var trouble: Pacing.Trouble? { pacing.trouble }
+
+    /// Logged failures since the last acknowledgement.
+    var failuresInARow: Int { pacing.failuresInARow }
 
     /// Why nothing at all is sent, the highest reason first; nil if something may be sent.
     var obstacle: DestinationStateName? {
@@ -99,6 +69,11 @@ struct Standing: Sendable {
         if retryAfterUntil != nil { return .retryAfter }
         if offline != nil { return .offline }
         return breaker == nil ? nil : .breakerOpen
+    }
+
+    /// Why what is left of a command is not sent after one of its requests has failed.
+    var reasonAfterFailure: DestinationStateName {
+        hold?.state ?? (retryAfterUntil == nil ? .waitingForRetry : .retryAfter)
     }
 
     // MARK: Time
@@ -111,12 +86,7 @@ struct Standing: Sendable {
             offline = nil
         }
         store.passTime(at: now)
-        if let at = firstStart, at <= now {
-            firstStart = nil
-        }
-        if let at = trouble?.pauseUntil, at <= now {
-            trouble?.pauseUntil = nil
-        }
+        pacing.passTime(at: now)
         guard let until = retryAfterUntil, until <= now else { return false }
         retryAfterUntil = nil
         return true
@@ -128,32 +98,30 @@ struct Standing: Sendable {
     mutating func note(_ failure: Failure, at now: Timestamp) { lastFailure = (failure, now) }
 
     /// Something was acknowledged; returns the number of logged failures before it.
-    mutating func recover() -> Int {
-        defer { (failuresInARow, trouble, firstStart) = (0, nil, nil) }
-        return failuresInARow
+    mutating func recover() -> Int { pacing.recover() }
+
+    /// A batch has failed and is tried again later; see `Pacing.pause`.
+    mutating func pause(
+        _ retry: RetrySchedule, using random: inout some RandomNumberGenerator, at now: Moment
+    ) {
+        pacing.pause(retry, using: &random, at: now)
     }
 
-    /// Counts a failure that is logged; returns the number in a row.
-    mutating func countFailure() -> Int {
-        failuresInARow += 1
-        return failuresInARow
-    }
-
-    /// Postpones the next request to `until` at the earliest.
-    mutating func pause(until: BootInstant, at now: Moment) {
-        let pause = max(startNotBefore ?? now.boot, until)
-        trouble = Trouble(since: trouble?.since ?? now.wall, pauseUntil: pause)
-    }
-
-    /// The destination asked for a wait.
+    /// The destination asked for a wait (Retry-After, RFC 9110, section 10.2.3). It is bounded to 1 s … 1
+    /// day here; the outputs give an hour at most of what an HTTP header asks for. Then it is prolonged by up
+    /// to half at random, so that a fleet that got the same answer comes back spread out.
     ///
-    /// - Returns: false if the wait does not end later than the one in force.
-    mutating func waitAsTold(until: BootInstant, at now: Moment) -> Bool {
-        guard until > retryAfterUntil ?? now.boot else { return false }
+    /// - Returns: the wait; nil if it does not end later than the one in force.
+    mutating func waitAsTold(
+        _ wait: Duration, using random: inout some RandomNumberGenerator, at now: Moment
+    ) -> Duration? {
+        let asked = min(max(wait, .seconds(1)), .seconds(86_400))
+        let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
+        guard until > retryAfterUntil ?? now.boot else { return nil }
         retryAfterUntil = until
-        trouble = trouble ?? Trouble(since: now.wall)
+        pacing.noteTrouble(at: now.wall)
         setProbes(to: until)
-        return true
+        return until - now.boot
     }
 
     /// Ends the wait that the destination asked for; returns whether there was one.
@@ -202,10 +170,10 @@ struct Standing: Sendable {
     ///   - isProbe: otherwise the request was in flight when a hold began, and changes nothing.
     ///   - isPatient: whether the refusal may be one that passes.
     ///   - fresh: patience to begin a hold with; nil if the destination has not acknowledged lately.
-    ///   - probeWait: wait before the next probe of a destination that counts as held.
+    ///   - options: those with the wait before a probe of a destination that counts as held.
     mutating func refuse(
         _ failure: Failure, isAgain: Bool, isProbe: Bool, isPatient: Bool, fresh: Patience?,
-        probeWait: () -> Duration, at now: Moment
+        _ options: DestinationOptions, using random: inout some RandomNumberGenerator, at now: Moment
     ) -> Refusal {
         let before = hold
         guard before == nil || isProbe else {
@@ -214,13 +182,13 @@ struct Standing: Sendable {
         }
         var patience = isPatient ? before.map(\.patience) ?? fresh : nil
         let isSoon = patience?.refuse(at: now.boot)
-        let wait = isSoon.map { $0 - now.boot } ?? probeWait()
+        let wait = isSoon.map { $0 - now.boot } ?? options.probeWait(using: &random)
         hold = Hold(
             failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait,
             patience: isSoon == nil ? nil : patience)
         var news: Refusal.News?
         if let patience, isSoon != nil {
-            _ = countFailure()
+            pacing.countFailure()
             news = .retry(number: patience.refusals, wait: wait)
         } else if before == nil || before?.patience != nil {
             news = .held(probeIn: wait)
@@ -228,8 +196,15 @@ struct Standing: Sendable {
         return Refusal(batchNotBefore: isAgain ? now.boot + wait : now.boot, isHold: true, news: news)
     }
 
-    /// Begins a hold, or replaces it.
-    mutating func hold(_ new: Hold) { hold = new }
+    /// Events were rejected, and nothing shows whether they or the destination are at fault.
+    ///
+    /// - Parameter isProbe: whether a probe showed that. Only then the doubt takes the place of a hold for
+    ///   another reason, and counts as announced, as that hold was.
+    mutating func beginDoubt(_ failure: Failure, isProbe: Bool, at now: Moment) {
+        guard hold == nil || isProbe && hold?.doubt == nil else { return }
+        let doubt = Doubt(began: now.boot, isAnnounced: hold != nil)
+        hold = Hold(failure: failure, since: hold?.since ?? now.wall, nextProbe: now.boot, doubt: doubt)
+    }
 
     /// Ends the hold, if there is one; returns it, and whether its beginning was logged.
     mutating func liftHold() -> (hold: Hold, isAnnounced: Bool)? {
@@ -257,13 +232,27 @@ struct Standing: Sendable {
         }
     }
 
+    /// A probe failed: the next one is sent after the probe interval, or sooner while the failure may be
+    /// about events.
+    mutating func postponeProbes(by interval: Duration, at now: BootInstant) {
+        setProbes(to: now + min(interval, hold?.longestWait ?? interval))
+    }
+
     mutating func setHoldProbe(to next: BootInstant) { hold?.nextProbe = next }
 
-    mutating func updateDoubt(_ change: (inout Doubt) -> Void) {
-        if var doubt = hold?.doubt {
-            change(&doubt)
-            hold?.doubt = doubt
-        }
+    mutating func updateDoubt(_ change: (inout Doubt) -> Void) { hold?.updateDoubt(change) }
+
+    /// New events arrived; see `Hold.noteNewEvents`.
+    mutating func noteNewEvents(_ order: DestinationOptions.Order, hasRoom: Bool, at now: BootInstant) {
+        hold?.noteNewEvents(order, hasRoom: hasRoom, at: now)
+    }
+
+    /// A rejection does not end the doubt; see `Hold.goOnDoubting`.
+    mutating func goOnDoubting(
+        _ rejection: Hold.Rejection, _ options: DestinationOptions,
+        using random: inout some RandomNumberGenerator, at now: BootInstant
+    ) -> Duration? {
+        hold?.goOnDoubting(rejection, options, using: &random, at: now)
     }
 
     // MARK: Network, people
@@ -282,36 +271,8 @@ struct Standing: Sendable {
     }
 
     /// Ends waits after failures.
-    mutating func endTrouble() { if trouble != nil { (trouble, firstStart) = (nil, nil) } }
+    mutating func endTrouble() { pacing.endTrouble() }
 
     /// Collection was disabled: hold and breaker end.
     mutating func forget() { (hold, breaker) = (nil, nil) }
-}
-
-/// Failures of the queue: it is not asked for 1, 2, 4 … 30 s.
-private struct StoreTrouble: Sendable {
-    /// Longest wait in seconds.
-    private static let longest = 30
-
-    /// When the queue may be asked again.
-    private(set) var retryAt: BootInstant?
-    /// Failures in a row.
-    private var failures = 0
-
-    /// The queue has answered.
-    mutating func recover() { failures = 0 }
-
-    mutating func passTime(at now: BootInstant) { if let at = retryAt, at <= now { retryAt = nil } }
-
-    /// A call failed. Calls that fail during the wait count as the same failure: they were under way when the
-    /// first one failed.
-    ///
-    /// - Returns: when the queue may be asked again, and the wait if it has to be logged.
-    mutating func fail(at now: BootInstant) -> (again: BootInstant, wait: Duration?) {
-        if let again = retryAt, again > now { return (again, nil) }
-        failures += 1
-        let wait = Duration.seconds(min(StoreTrouble.longest, 1 << min(5, failures - 1)))
-        retryAt = now + wait
-        return (now + wait, wait)
-    }
 }
