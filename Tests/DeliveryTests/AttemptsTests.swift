@@ -86,7 +86,7 @@ struct AttemptsTests {
             case .leasing(.nextAhead): attempt.wait(with: batch)
             case .leasing, .ready: attempt.send(batch)
             case .sending where !isEnd:
-                attempt.awaitProof(.init(batch: batch, failure: .badRequest, until: now))
+                attempt.awaitProof(.init(batch, .badRequest, at: now))
             case .sending, .unproven:
                 attempt.settle(.acknowledged(batch.header), isEnd ? [] : [batch, batch])
             case .settling: attempt.tell(again: isEnd ? now : nil)

@@ -248,6 +248,63 @@ struct BlameTests {
         #expect(blame.parted(["bad", "bad"], isFailing: false) == nil)
     }
 
+    /// An answer about each event of a batch of three.
+    private func answer(rejected: [Int] = [], final: [Int] = [], again: [Int] = []) -> PartialAnswer {
+        let all =
+            rejected.map { RejectedEvent(index: $0, failure: .badRequest) }
+            + final.map { RejectedEvent(index: $0, failure: .tooLarge, isFinal: true) }
+        return PartialAnswer(events: 3, rejected: all, retry: again)
+    }
+
+    @Test("an answer that accepts nothing may be about the whole batch, and one that accepts anything is not")
+    func scope() {
+        let blame = trusted(sent: 10)
+        func scope(
+            _ answer: PartialAnswer, rejectedAt: Int? = 5, apps: [String] = ["a", "a", "b"],
+            app: String? = nil, by blame: Blame, isFull: Bool = false
+        ) -> Blame.Scope {
+            blame.scope(of: answer, batch(3, rejected: rejectedAt), apps: apps, app: app, isFull: isFull)
+        }
+        let none = answer(rejected: [0, 1, 2])
+        #expect(scope(answer(rejected: [0, 1]), by: blame) == .events, "one was accepted")
+        #expect(scope(none, by: blame) == .events, "it is proven that the destination accepts others")
+        #expect(scope(none, rejectedAt: nil, by: blame) == .rejectsBatch(.badRequest), "nothing proves it")
+        #expect(scope(answer(final: [0, 1, 2]), rejectedAt: nil, by: blame) == .events, "nothing to judge")
+        guard case .wantsAllAgain = scope(answer(again: [0, 1, 2]), by: blame) else {
+            Issue.record("a request for all events is a failure")
+            return
+        }
+        let mine = ["a", "a", "a"]
+        var strict = blame
+        strict.noteGivenUp(100, of: 100, app: "a")
+        #expect(scope(none, apps: mine, app: "a", by: blame) == .events, "they may be given up")
+        #expect(scope(none, apps: mine, app: "a", by: strict) == .rejectsBatch(.badRequest))
+        #expect(scope(none, apps: mine, app: "a", by: strict, isFull: true) == .events, "no room to keep it")
+        #expect(scope(none, by: strict) == .events, "it is cut between its apps")
+    }
+
+    @Test("what is asked for again waits, but not if others of the answer are rejected for good")
+    func again() {
+        let batch = batch(3)
+        var noJitter = NoJitter()
+        let options = DestinationOptions(name: "main")
+        func pieces(_ answer: PartialAnswer, of batch: TrackedBatch) -> [TrackedBatch] {
+            answer.piecesAgain(of: batch, options, using: &noJitter, at: at(7).boot)
+        }
+        #expect(pieces(answer(rejected: [0, 1]), of: batch).isEmpty)
+        let later = pieces(answer(rejected: [0], again: [1]), of: batch)
+        #expect(later.map(\.notBefore) == [at(17).boot] && later.map(\.failures) == [1])
+        let smaller = pieces(answer(final: [0], again: [1, 2]), of: batch)
+        #expect(smaller.map(\.notBefore) == [at(7).boot] && smaller.map(\.failures) == [0])
+        let taken = pieces(answer(final: [0], again: [1]), of: batch)
+        #expect(taken.map(\.failures) == [1], "an event was accepted")
+        var failing = batch
+        failing.failures = 3
+        let last = pieces(answer(again: [0, 1]), of: failing)
+        #expect(last.map(\.failures) == [3], "no more than there are retries")
+        #expect(last.map(\.notBefore) == [at(7).boot + options.probeInterval])
+    }
+
     @Test("events that an answer rejects by name are judged app by app; those given up leave less room")
     func named() {
         var blame = Blame(isWithSettings: true)

@@ -22,4 +22,26 @@ struct TrackedBatchTests {
         #expect(failed.count == 2 && failed.allSatisfy { $0.rejectedAt == nil && $0.aside == .fails })
         #expect(failed.allSatisfy { $0.failedAt == now && $0.notBefore == now })
     }
+
+    @Test("a failure is a turn only of a batch that was set aside for a refusal, and only in a doubt")
+    func failedTurn() {
+        for (aside, isInDoubt, turns) in [
+            (TrackedBatch.Aside.rejected, true, 1), (.rejected, false, 0), (.fails, true, 0),
+        ] {
+            var batch = TrackedBatch.made()
+            batch.aside = aside
+            batch.noteFailedTurn(isInDoubt: isInDoubt)
+            #expect(batch.history.tries == turns)
+        }
+    }
+
+    @Test("a rejected event that waits for proof is sent again after a second, and remembers the first time")
+    func unproven() {
+        let first = Attempt.Unproven(.made(), .badRequest, at: now)
+        #expect(first.until == now + .seconds(1) && first.batch.notBefore == first.until)
+        #expect(first.batch.rejectedAt == now && first.batch.history.postponements == 1)
+        let second = Attempt.Unproven(first.batch, .badRequest, at: now + .seconds(2))
+        #expect(second.batch.rejectedAt == now && second.until == now + .seconds(3))
+        #expect(second.batch.history.postponements == 2)
+    }
 }

@@ -61,7 +61,7 @@ extension DestinationMachine {
                 break
             }
             batch.note(failure, at: now.boot)
-            noteFailedTurn(of: &batch)
+            batch.noteFailedTurn(isInDoubt: hold?.doubt != nil)
             giveBack(batch, number)
         case .tooLarge(let wireBytes, let failure):
             shrink(batch, answer, wireBytes: wireBytes, failure)
@@ -72,7 +72,7 @@ extension DestinationMachine {
             batch.notBefore = now.boot
             giveBack(batch, number)
         case .held(let failure):
-            noteFailedTurn(of: &batch)
+            batch.noteFailedTurn(isInDoubt: hold?.doubt != nil)
             guard !failsAlone(batch, answer, failure) else { break }
             becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
             if attempt.isProbe || !part(batch, answer, failure) {
@@ -158,69 +158,64 @@ extension DestinationMachine {
         _ batch: inout TrackedBatch, _ answer: Answer, _ partial: PartialAnswer
     ) -> Failure? {
         var partial = partial
-        let size = batch.header.events
-        // Final rejections (for example of an event that the format cannot express) need no judgement; all
-        // others may be overruled by what is known of the destination.
-        var judged = partial.rejected.filter { !$0.isFinal }
         let taken = partial.acknowledged
         if !taken.isEmpty {
             noteTaken(taken, of: batch, answer)
-        } else if let first = judged.first?.failure {
-            // An answer that accepts nothing may be about the destination. And if all events are of one app
-            // and may not be given up, the batch stays whole.
-            let isOneApp = judged.count == size && Set(answer.apps).count <= 1
-            if size == 1 || !blame.isProven(batch) || isOneApp && !mayGiveUp(size, of: answer.app, in: batch)
-            {
-                giveUp(batch, answer, first, .named)
-                return first
-            }
-        } else if partial.rejected.isEmpty {
-            let failure = Failure(
-                kind: .status, message: "the destination requests every event of the batch again")
+        }
+        let isFull = kept.isFull(of: .rejected)
+        switch blame.scope(of: partial, batch, apps: answer.apps, app: answer.app, isFull: isFull) {
+        case .events: break
+        case .rejectsBatch(let failure):
+            giveUp(batch, answer, failure, .named)
+            return failure
+        case .wantsAllAgain(let failure):
             fail(&batch, answer, failure)
             return failure
         }
+        // During a stop nothing is judged: what is rejected is sent again by the next run.
+        let judged = pushing.isStopping ? [] : partial.open
         if pushing.isStopping {
-            partial.keep(judged, group: 0)
-            judged = []
+            partial.keep(partial.open, group: 0)
         }
-        var children: [TrackedBatch] = []
-        if partial.fates.contains(.again(group: 0)) {
-            // If the answer rejects events for good and asks for the others again, the others are sent
-            // without them at once. That ends, since there are fewer each time.
-            let isSmaller = taken.isEmpty && partial.rejected.contains(where: \.isFinal)
-            let failures = isSmaller ? batch.failures : batch.failures + 1
-            let later = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
-            let wait = isSmaller ? .zero : later
-            var child = batch.piece(0, notBefore: answer.now.boot + wait)
-            child.failures = min(failures, options.retry.intervals.count)
-            children.append(child)
-        }
-        let verdicts = blame.judgeNamed(
-            judged, of: size, isFull: kept.isFull(of: .rejected), app: answer.app(of:))
-        for kept in verdicts where !kept.isGivenUp {
-            partial.keep(kept.events, group: children.count)
-            var child = batch.piece(children.count, notBefore: answer.now.boot)
-            child.app = kept.app
-            child.aside = batch.aside
-            setAside(&child, events: kept.events.count, kept.events[0].failure, at: answer.now)
-            children.append(child)
-        }
-        let dead = partial.rejected.filter { partial.fates[$0.index] == .deadLetter($0.failure) }
-        if let first = dead.first?.failure {
-            if first.kind != .local {
-                answered(isProbe: answer.isProbe, at: answer.now)
-            }
-            emit(.note(name, .deadLettered(batch.header.id, events: dead.count, first)))
-        }
+        let again = partial.piecesAgain(of: batch, options, using: &random, at: answer.now.boot)
+        let children = again + keepRejected(judged, of: batch, answer, in: &partial, after: again.count)
+        noteGivenUp(partial.givenUp, of: batch, answer)
         settle(answer.number, Settlement(batch, partial.fates), children: children)
         return nil
     }
 
-    /// Whether a number of an app's rejected events may be given up, or has to be because no more can be
-    /// kept.
-    private func mayGiveUp(_ events: Int, of app: String?, in batch: TrackedBatch) -> Bool {
-        blame.mayGiveUp(events, of: batch.header.events, app: app) || kept.isFull(of: .rejected)
+    /// Judges events that an answer rejects by name, app by app, and sets aside those that may not be given
+    /// up.
+    ///
+    /// - Parameter first: number of the first piece that is made of them.
+    /// - Returns: what is remembered of the pieces, one for each app.
+    private mutating func keepRejected(
+        _ judged: [RejectedEvent], of batch: TrackedBatch, _ answer: Answer, in partial: inout PartialAnswer,
+        after first: Int
+    ) -> [TrackedBatch] {
+        let verdicts = blame.judgeNamed(
+            judged, of: batch.header.events, isFull: kept.isFull(of: .rejected), app: answer.app(of:))
+        var pieces: [TrackedBatch] = []
+        for verdict in verdicts where !verdict.isGivenUp {
+            let number = first + pieces.count
+            partial.keep(verdict.events, group: number)
+            var piece = batch.piece(number, notBefore: answer.now.boot)
+            piece.app = verdict.app
+            piece.aside = batch.aside
+            setAside(&piece, events: verdict.events.count, verdict.events[0].failure, at: answer.now)
+            pieces.append(piece)
+        }
+        return pieces
+    }
+
+    /// Events that an answer rejects become dead letters. An output that could not express an event has not
+    /// asked the destination, so that says nothing about it.
+    private mutating func noteGivenUp(_ events: [RejectedEvent], of batch: TrackedBatch, _ answer: Answer) {
+        guard let first = events.first?.failure else { return }
+        if first.kind != .local {
+            answered(isProbe: answer.isProbe, at: answer.now)
+        }
+        emit(.note(name, .deadLettered(batch.header.id, events: events.count, first)))
     }
 
     // MARK: Failures that pass
@@ -230,7 +225,7 @@ extension DestinationMachine {
     private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
         let number = answer.number
         let now = answer.now
-        noteFailedTurn(of: &batch)
+        batch.noteFailedTurn(isInDoubt: hold?.doubt != nil)
         let othersWentThrough = blame.othersWentThrough(since: batch)
         if failure.kind == .timeout, othersWentThrough || options.order != .free || answer.isProbe {
             batch.history.timeouts += 1
@@ -276,16 +271,6 @@ extension DestinationMachine {
             giveBack(batch, number)
             askOthers(at: now)
         }
-    }
-
-    /// An attempt failed without a verdict on the events. In a doubt this counts as a turn of a batch that
-    /// was set aside for a refusal; otherwise it would have every turn of its app.
-    ///
-    /// Outside of a doubt there are no turns, and a failure says nothing about the batch: after an outage of
-    /// a day it would come last in the next doubt.
-    private func noteFailedTurn(of batch: inout TrackedBatch) {
-        guard batch.aside == .rejected, hold?.doubt != nil else { return }
-        batch.history.tries += 1
     }
 
     /// A failure that counts towards the batch's retries: plans the next one, or ends them.
@@ -439,16 +424,12 @@ extension DestinationMachine {
     private mutating func awaitProof(
         of batch: TrackedBatch, _ number: UInt64, _ failure: Failure, at now: BootInstant
     ) {
-        var batch = batch
-        batch.history.postponements += 1
-        let until = now + DestinationMachine.proofWait
-        batch.rejectedAt = batch.rejectedAt ?? now
-        batch.notBefore = until
+        let unproven = Attempt.Unproven(batch, failure, at: now)
         // With a promised order nothing may pass the event meanwhile, so no proof can come: give the batch
         // back.
-        guard options.order != .promised, attempts.counts.unproven < DestinationMachine.mostUnproven
-        else { return giveBack(batch, number) }
-        let unproven = Attempt.Unproven(batch: batch, failure: failure, until: until)
+        guard options.order != .promised, attempts.hasRoomForUnproven else {
+            return giveBack(unproven.batch, number)
+        }
         attempts.update(number) { $0.awaitProof(unproven) }
     }
 
@@ -492,12 +473,6 @@ extension DestinationMachine {
         answered(isProbe: isOver, at: answer.now)
         goOnDoubting(answer, failure)
     }
-
-    /// How long a rejected event waits for proof. After that it is sent once more.
-    private static let proofWait = Duration.seconds(1)
-    /// Most events that wait for proof. All attempts are scanned for each request, so more of them would slow
-    /// every request down.
-    private static let mostUnproven = 16
 
     /// The destination has judged events, so it is reachable and reads requests: closes the breaker; a probe
     /// also lifts the hold.

@@ -49,12 +49,25 @@ struct Attempt: Sendable {
     /// Without this wait the event would be sent once more to be judged: with a fifth of the events rejected,
     /// that is a fifth of all requests.
     struct Unproven: Sendable {
+        private static let wait = Duration.seconds(1)
+
         /// The batch with the single event.
         let batch: TrackedBatch
         /// The rejection, for the dead letter.
         let failure: Failure
         /// End of the wait; then the event is sent once more.
         let until: BootInstant
+
+        /// A batch whose only event was rejected now.
+        init(_ rejected: TrackedBatch, _ failure: Failure, at now: BootInstant) {
+            until = now + Unproven.wait
+            self.failure = failure
+            var batch = rejected
+            batch.history.postponements += 1
+            batch.rejectedAt = batch.rejectedAt ?? now
+            batch.notBefore = until
+            self.batch = batch
+        }
     }
 
     /// How the batch ended, until the queue has stored it.

@@ -73,6 +73,10 @@ struct Attempts: Sendable {
         }
     }
 
+    /// Most events that wait for proof. All attempts are scanned for each request, so more of them would slow
+    /// every request down.
+    private static let mostUnproven = 16
+
     private var all = SmallMap<UInt64, Attempt>()
     private var nextNumber: UInt64 = 1
     /// Running totals; always the sum over `all`.
@@ -84,6 +88,9 @@ struct Attempts: Sendable {
     /// Attempts that are neither ahead of a free place nor waiting for proof; limits probes and retries of
     /// set-aside batches.
     var begun: Int { all.count - counts.ahead - counts.unproven }
+
+    /// Whether another rejected event may wait for proof.
+    var hasRoomForUnproven: Bool { counts.unproven < Attempts.mostUnproven }
 
     var numbers: [UInt64] { all.keys }
 

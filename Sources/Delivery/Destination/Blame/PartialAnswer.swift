@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 /// The fate of each event of a batch whose destination answered event by event.
@@ -27,6 +28,31 @@ struct PartialAnswer: Sendable {
     /// Positions of the events that the destination has.
     var acknowledged: [Int] { fates.indices.filter { fates[$0] == .acknowledged } }
 
+    /// Rejected events of which the answer does not say that they stay rejected. They have to be judged: what
+    /// is known of the destination may overrule the answer. The others, for example an event that the format
+    /// cannot express, need no judgement.
+    var open: [RejectedEvent] { rejected.filter { !$0.isFinal } }
+
+    /// Rejected events that become dead letters.
+    var givenUp: [RejectedEvent] { rejected.filter { fates[$0.index] == .deadLetter($0.failure) } }
+
+    /// What is remembered of the events that are sent again: one piece, or none.
+    ///
+    /// If the answer rejects events for good and asks for the others again, the others are sent without them
+    /// at once. That ends, since there are fewer each time.
+    func piecesAgain(
+        of batch: TrackedBatch, _ options: DestinationOptions, using random: inout some RandomNumberGenerator,
+        at now: BootInstant
+    ) -> [TrackedBatch] {
+        guard fates.contains(.again(group: 0)) else { return [] }
+        let isSmaller = acknowledged.isEmpty && rejected.contains(where: \.isFinal)
+        let failures = isSmaller ? batch.failures : batch.failures + 1
+        let wait = isSmaller ? .zero : options.retryWait(afterFailures: failures, using: &random)
+        var piece = batch.piece(0, notBefore: now + wait)
+        piece.failures = min(failures, options.retry.intervals.count)
+        return [piece]
+    }
+
     /// Keeps rejected events: they are sent again in the batch of a group.
     mutating func keep(_ events: [RejectedEvent], group: Int) {
         for event in events { fates[event.index] = .again(group: group) }
@@ -34,6 +60,40 @@ struct PartialAnswer: Sendable {
 }
 
 extension Blame {
+    /// What an answer about single events is about.
+    enum Scope: Equatable {
+        /// Each event has its own fate.
+        case events
+        /// Nothing is accepted, so that the first rejection may be about the destination, or the batch stays
+        /// whole because its app's events may not be given up.
+        case rejectsBatch(Failure)
+        /// Every event is requested again, as after a failure.
+        case wantsAllAgain(Failure)
+    }
+
+    /// Whether an answer about single events is about the whole batch.
+    ///
+    /// - Parameters:
+    ///   - apps: app of each event; empty if the apps are unknown.
+    ///   - app: app of all events; nil if there are several or it is unknown.
+    ///   - isFull: whether no more rejected batches can be kept.
+    func scope(
+        of answer: PartialAnswer, _ batch: TrackedBatch, apps: [String], app: String?, isFull: Bool
+    ) -> Scope {
+        guard answer.acknowledged.isEmpty else { return .events }
+        let open = answer.open
+        guard let first = open.first else {
+            guard answer.rejected.isEmpty else { return .events }
+            let message = "the destination requests every event of the batch again"
+            return .wantsAllAgain(Failure(kind: .status, message: message))
+        }
+        let events = batch.header.events
+        let isOfOneApp = open.count == events && Set(apps).count <= 1
+        let mayEnd = isFull || mayGiveUp(events, of: events, app: app)
+        let isAboutBatch = events == 1 || !isProven(batch) || isOfOneApp && !mayEnd
+        return isAboutBatch ? .rejectsBatch(first.failure) : .events
+    }
+
     /// The verdict on events of one app that an answer rejects by name.
     struct NamedVerdict: Sendable {
         /// App of the events; nil if it is unknown.

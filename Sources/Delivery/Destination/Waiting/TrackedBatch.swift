@@ -120,6 +120,17 @@ struct TrackedBatch: Sendable {
         }
     }
 
+    /// An attempt failed without a verdict on the events. In a doubt this counts as a turn of a batch that
+    /// was set aside for a refusal; otherwise it would have every turn of its app.
+    ///
+    /// Outside of a doubt there are no turns, and a failure says nothing about the batch: after an outage of
+    /// a day it would come last in the next doubt.
+    mutating func noteFailedTurn(isInDoubt: Bool) {
+        if isInDoubt, aside == .rejected {
+            history.tries += 1
+        }
+    }
+
     /// Factor for the request time-out of the next attempt. Without it, a batch that takes longer than the
     /// time-out would be sent again for ever.
     var timeFactor: Int { [1, 4, 8][min(history.timeouts, 2)] }
