@@ -126,6 +126,31 @@ struct ChooserTests {
         #expect(parts.chooser(at: later).start() == .again(retry, isProbe: false))
     }
 
+    @Test("a probe takes one event in a long doubt, past a lane's first batch, and if it is the newest")
+    func sizeOfProbe() {
+        let now = now
+        var parts = Parts(at: now)
+        func events(_ probe: Doubt.NewProbe = Doubt.NewProbe(lane: .normal)) -> Int {
+            parts.chooser(at: now).request(probe).maxEvents
+        }
+        let whole = parts.options.mostEvents
+        #expect(events() == whole)
+        var newest = Doubt.NewProbe(lane: .normal)
+        newest.isNewest = true
+        #expect(events(newest) == 1 && parts.chooser(at: now).request(newest).isNewest)
+        parts.options.order = .kept
+        #expect(events() == whole, "it passes nothing")
+        parts.keep(at: now)
+        #expect(events() == 1)
+        parts.options.order = .free
+        #expect(events() == whole)
+        parts.standing.hold(for: .rejection, at: now)
+        parts.standing.updateDoubt { $0.announce() }
+        #expect(events() == 1)
+        let other = Doubt.NewProbe(lane: .normal, notOf: ["bad"])
+        #expect(events(other) == whole && parts.chooser(at: now).request(other).notOf == ["bad"])
+    }
+
     @Test("in a doubt set-aside batches and others alternate, although the former are gone once tried")
     func turnsOfProbes() {
         let now = now

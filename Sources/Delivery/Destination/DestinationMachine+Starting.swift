@@ -132,15 +132,7 @@ extension DestinationMachine {
         if isProbe, options.order != .promised, let began = hold?.doubt?.began {
             kept.makeRoom(inDoubtSince: began)
         }
-        let order = options.order
-        var wish = Doubt.NewProbe(lane: wanted)
-        if isProbe, !takesFree, hold?.doubt != nil {
-            let lanes = backlog.lanesWithNew
-            let refused = Set(kept.all.filter { $0.rejectedAt != nil }.compactMap(\.app))
-            standing.updateDoubt {
-                wish = $0.newProbe(from: wanted, order, lanes: lanes, refused: refused, at: now.boot)
-            }
-        }
+        let wish = isProbe && !takesFree ? newProbe(from: wanted, at: now.boot) : Doubt.NewProbe(lane: wanted)
         let priority = wish.lane
         let id = begin(
             Attempt(
@@ -152,18 +144,26 @@ extension DestinationMachine {
             pushing.usedProbe()
             standing.updateDoubt { $0.noteAttempt(isRefused: false) }
         }
-        // With an order, a probe that passes the first of its lane takes a single event, so that as little
-        // as possible arrives out of order. In a long doubt a single event is the most likely to pass.
-        let isPassing = order != .free && kept.oldest(priority) { $0.isInOrder(order) } != nil
-        let isOne = hold?.doubt?.isAnnounced == true || isPassing
-        let most = isProbe && isOne && !takesFree && wish.notOf.isEmpty || wish.isNewest ? 1 : nil
-        var request = chooser(gate, at: now).request(priority, atMost: most, takesFree: takesFree)
-        request.notOf.formUnion(wish.notOf)
-        request.isNewest = wish.isNewest
+        let chooser = chooser(gate, at: now)
+        let isNewProbe = isProbe && !takesFree
+        let request = isNewProbe ? chooser.request(wish) : chooser.request(priority, takesFree: takesFree)
         emit(.leaseNext(id, request))
         if !takesFree, turns.looks(at: now.boot) {
             turns.endLook()
         }
+    }
+
+    /// Which new events a probe takes; in a doubt, those that are the most likely to pass.
+    private mutating func newProbe(from wanted: Priority, at now: BootInstant) -> Doubt.NewProbe {
+        guard hold?.doubt != nil else { return Doubt.NewProbe(lane: wanted) }
+        let order = options.order
+        let lanes = backlog.lanesWithNew
+        let refused = kept.rejectedApps
+        var wish = Doubt.NewProbe(lane: wanted)
+        standing.updateDoubt {
+            wish = $0.newProbe(from: wanted, order, lanes: lanes, refused: refused, at: now)
+        }
+        return wish
     }
 
     /// The lane had no event of another app. The probe's turn is given back, since nothing was tried.

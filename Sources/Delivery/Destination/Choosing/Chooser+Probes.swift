@@ -74,6 +74,21 @@ extension Chooser {
         return backlog.lanesWithNew.first.map { .next($0, takesFree: false, isProbe: true) }
     }
 
+    /// The request for a probe with new events.
+    ///
+    /// With an order, a probe that passes the first of its lane takes a single event, so that as little as
+    /// possible arrives out of order. In a long doubt a single event is the most likely to pass.
+    func request(_ probe: Doubt.NewProbe) -> LeaseRequest {
+        let order = options.order
+        let isPassing = order != .free && kept.oldest(probe.lane) { $0.isInOrder(order) } != nil
+        let isInLongDoubt = standing.hold?.doubt?.isAnnounced == true
+        let isOne = probe.isNewest || probe.notOf.isEmpty && (isInLongDoubt || isPassing)
+        var request = request(probe.lane, atMost: isOne ? 1 : nil)
+        request.notOf.formUnion(probe.notOf)
+        request.isNewest = probe.isNewest
+        return request
+    }
+
     /// The request for a lane's next batch. It excludes batches whose waits are known here; the queue would
     /// otherwise hand them out before their time.
     func request(_ priority: Priority, atMost most: Int? = nil, takesFree: Bool = false) -> LeaseRequest {

@@ -82,6 +82,9 @@ extension Kept {
         return contains { $0.aside == .fails && ($0.app ?? number) == number }
     }
 
+    /// Apps of rejected batches, as far as they are known.
+    var rejectedApps: Set<String> { Set(all.filter { $0.rejectedAt != nil }.compactMap(\.app)) }
+
     /// The numbers of apps, as cards have them; apps without a kept batch are left out.
     func numbers(of apps: Set<String>) -> Set<Int> { Set(apps.compactMap { number(of: $0) }) }
 
