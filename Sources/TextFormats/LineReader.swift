@@ -179,4 +179,20 @@ struct LineReader {
         _ = fail("]")
         return nil
     }
+
+    // MARK: Parts of key=value
+
+    /// Reads a key: all before `=`, a quote or a blank. May be empty.
+    mutating func pairKey() -> Bytes {
+        let start = p
+        while !isAtEnd, next > 0x20, next != UInt8(ascii: "="), next != UInt8(ascii: "\"") { p += 1 }
+        return Bytes(start, p - start)
+    }
+
+    /// Reads a value without quotes: all before a blank.
+    mutating func pairValue() -> Bytes {
+        let start = p
+        while !isAtEnd, next > 0x20 { p += 1 }
+        return Bytes(start, p - start)
+    }
 }

@@ -392,6 +392,41 @@ public struct RecordWriter: ~Copyable {
         last.dayText = (text.0, text.1.littleEndian)
     }
 
+    /// Begins a text under a name from the line. `content` and `closeString` follow.
+    mutating func openMember(_ name: Bytes) {
+        openString()
+        content(name)
+        closeName()
+        openString()
+    }
+
+    /// Writes a number, or a text if it is not one, under a name from the line in small letters. The name is
+    /// copied, because the line must not change.
+    mutating func lowercased(_ name: Bytes, _ value: Bytes) {
+        openString()
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count) { small in
+            for index in 0..<name.count {
+                let byte = name[index]
+                small[index] = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+            }
+            if let start = small.baseAddress {
+                content(Bytes(UnsafePointer(start), name.count), readable: name.count)
+            }
+        }
+        closeName()
+        numberOrText(value)
+    }
+
+    /// Writes one character as content of a text.
+    mutating func scalar(_ value: UInt32) {
+        guard let scalar = Unicode.Scalar(value) else { return }
+        var bytes = Array(String(Character(scalar)).utf8)
+        bytes.withUnsafeMutableBufferPointer { text in
+            guard let start = text.baseAddress else { return }
+            content(Bytes(UnsafePointer(start), text.count), readable: text.count)
+        }
+    }
+
     /// Ends a name that was begun with `openString`.
     mutating func closeName() {
         reserve(2)

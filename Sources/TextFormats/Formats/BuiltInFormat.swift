@@ -20,10 +20,10 @@ enum BuiltInFormat: Sendable {
     /// looks at each line of the file, and the following lines may hold anything.
     func begins(_ line: Bytes, after previous: Bytes) -> Bool {
         switch self {
-        case .nginxError: WebServerFormats.nginxErrorBegins(line)
+        case .nginxError: NginxErrorFormat.begins(line)
         case .klog: KlogFormat.begins(line)
-        case .mysqlSlow: MySQLFormats.slowBegins(line, after: previous)
-        case .mysqlError: MySQLFormats.errorBegins(line)
+        case .mysqlSlow: MySQLSlowFormat.begins(line, after: previous)
+        case .mysqlError: MySQLErrorFormat.begins(line)
         case .redis: RedisFormat.begins(line)
         case .java: JavaFormat.begins(line)
         case .python: PythonFormat.begins(line)
@@ -35,19 +35,19 @@ enum BuiltInFormat: Sendable {
     /// Reads a record and writes its members.
     func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         switch self {
-        case .nginxError: WebServerFormats.nginxError(&reader, into: &writer)
-        case .apacheError: WebServerFormats.apacheError(&reader, into: &writer)
+        case .nginxError: NginxErrorFormat.parse(&reader, into: &writer)
+        case .apacheError: ApacheErrorFormat.parse(&reader, into: &writer)
         case .syslog: SyslogFormat.parse(&reader, into: &writer)
         case .klog: KlogFormat.parse(&reader, into: &writer)
-        case .mysqlSlow: MySQLFormats.slow(&reader, into: &writer)
-        case .mysqlError: MySQLFormats.error(&reader, into: &writer)
+        case .mysqlSlow: MySQLSlowFormat.parse(&reader, into: &writer)
+        case .mysqlError: MySQLErrorFormat.parse(&reader, into: &writer)
         case .redis: RedisFormat.parse(&reader, into: &writer)
         case .haproxy: HAProxyFormat.parse(&reader, into: &writer)
         case .java: JavaFormat.parse(&reader, into: &writer)
         case .python: PythonFormat.parse(&reader, into: &writer)
         case .go: GoFormat.parse(&reader, into: &writer)
-        case .auditd: PairFormats.auditd(&reader, into: &writer)
-        case .logfmt: PairFormats.logfmt(&reader, into: &writer)
+        case .auditd: AuditdFormat.parse(&reader, into: &writer)
+        case .logfmt: LogfmtFormat.parse(&reader, into: &writer)
         }
     }
 }

@@ -1,83 +1,17 @@
 internal import EventLoops
 
-/// Redis and Valkey: `4531:M 29 Nov 2026 10:00:00.495 # message`, that is process id, role, time and
-/// severity. Source: serverLogRaw in https://github.com/redis/redis/blob/unstable/src/server.c.
-enum RedisFormat {
-    /// Whether a line begins with a process id and a role. A crash report, whose lines have neither, belongs
-    /// to the line before it.
-    static func begins(_ line: Bytes) -> Bool {
-        // 12 bytes have room for each process id and the colon.
-        guard let colon = line.prefix(12).firstIndex(of: UInt8(ascii: ":")), line.prefix(colon).isDigits
-        else {
-            return false
-        }
-        return role(line.dropping(colon + 1)) != nil || line.dropping(colon + 1).hasPrefix("signal-handler (")
-    }
-
-    /// The role that the letter after the colon says; nil for another letter.
-    private static func role(_ text: Bytes) -> StaticString? {
-        guard text.count > 2, text[1] == UInt8(ascii: " ") else { return nil }
-        return switch text[0] {
-        case UInt8(ascii: "M"): "master"
-        case UInt8(ascii: "S"): "replica"
-        case UInt8(ascii: "C"): "child"
-        case UInt8(ascii: "X"): "sentinel"
-        default: nil
-        }
-    }
-
-    /// Reads a record.
-    static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
-        guard let pid = reader.digits(), reader.expect(":") else { return false }
-        writer.number("pid", pid)
-        if reader.skip("signal-handler (") { return signal(&reader, into: &writer) }
-        guard let role = role(reader.rest) else { return reader.fail("M, S, C or X") }
-        writer.word("role", role)
-        reader.p += 2
-        guard reader.time(words: 4, into: &writer) else { return false }
-        // The severity is one character before the message.
-        let severity: StaticString? =
-            switch reader.next {
-            case UInt8(ascii: "."): "debug"
-            case UInt8(ascii: "-"), UInt8(ascii: "*"): "info"
-            case UInt8(ascii: "#"): "warn"
-            default: nil
-            }
-        guard let severity else { return reader.fail(". - * or #") }
-        reader.p += 1
-        writer.word("severity", severity)
-        _ = reader.skip(" ")
-        writer.text("message", reader.rest)
-        return true
-    }
-
-    /// The line of a signal handler, which has the seconds since 1970 in place of role and time:
-    /// `12:signal-handler (1795946400) Received SIGTERM`.
-    private static func signal(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
-        guard let seconds = reader.digits(), seconds.count <= 12, reader.expect(") ") else { return false }
-        writer.word("role", "signal-handler")
-        // bounded: twelve digits.
-        writer.time(
-            Timestamp(seconds: seconds.buffer.reduce(0) { $0 * 10 + Int($1 &- 0x30) }, nanoseconds: 0))
-        writer.text("message", reader.rest)
-        return true
-    }
-}
-
-/// The logs of MySQL, MariaDB and Percona Server.
-enum MySQLFormats {
-    // MARK: The slow query log
-
+/// The slow query log of MySQL, MariaDB and Percona Server.
+enum MySQLSlowFormat {
     /// Whether a line begins a record of the slow query log. MariaDB leaves out `# Time:` if the second is
     /// that of the record before, so `# User@Host:` begins a record too, unless a time is before it.
-    static func slowBegins(_ line: Bytes, after previous: Bytes) -> Bool {
+    static func begins(_ line: Bytes, after previous: Bytes) -> Bool {
         line.hasPrefix("# Time: ") || line.hasPrefix("# User@Host: ") && !previous.hasPrefix("# Time: ")
-            || isSlowHeader(line)
+            || isHeader(line)
     }
 
     /// Whether a line is the first of the three that the server writes when it opens the log, also after
     /// `FLUSH LOGS`: `/usr/sbin/mariadbd, Version: 10.11.14-MariaDB (Debian 12). started with:`.
-    private static func isSlowHeader(_ line: Bytes) -> Bool {
+    private static func isHeader(_ line: Bytes) -> Bool {
         line.last == UInt8(ascii: ":") && line.count > 14
             && line.dropping(line.count - 14).equals(" started with:")
             && line.firstIndex(of: ", Version: ") != nil
@@ -85,8 +19,8 @@ enum MySQLFormats {
 
     /// Reads a record of the slow query log: lines of `#`, `use` and `SET`, and the statement, which is the
     /// message.
-    static func slow(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
-        if isSlowHeader(reader.rest.prefix(reader.rest.firstIndex(of: 0x0A) ?? reader.rest.count)) {
+    static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        if isHeader(reader.rest.prefix(reader.rest.firstIndex(of: 0x0A) ?? reader.rest.count)) {
             writer.text("message", reader.rest)
             return true
         }
@@ -229,52 +163,5 @@ enum MySQLFormats {
             index += 1
         }
         return index > 0 ? Timestamp(seconds: seconds, nanoseconds: 0) : nil
-    }
-
-    // MARK: The error log
-
-    /// Whether a line begins a record of the error log: it begins with a time, in the form of today or of
-    /// MySQL before 5.7 (`261129 10:00:00`).
-    static func errorBegins(_ line: Bytes) -> Bool {
-        guard line.count > 15, line[0] &- 0x30 < 10 else { return false }
-        if line[6] == UInt8(ascii: " ") { return line[9] == UInt8(ascii: ":") }
-        return line[4] == UInt8(ascii: "-") && line[7] == UInt8(ascii: "-") && line[13] == UInt8(ascii: ":")
-    }
-
-    /// Reads a record of the error log: `2026-11-29T10:00:00.123456Z 0 [Warning] [MY-010068] [Server]
-    /// message`. MariaDB writes no code and no subsystem, and its time is two words.
-    static func error(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
-        let start = reader.p
-        // MySQL writes `2026-11-29T10:00:00.123456Z`, MariaDB `2026-11-29 10:00:00` and older versions
-        // `261129 10:00:00`.
-        let isOneWord = reader.rest.count > 10 && reader.rest[10] == UInt8(ascii: "T")
-        guard reader.time(words: isOneWord ? 1 : 2, into: &writer) else {
-            reader.p = start
-            return reader.fail("a time")
-        }
-        reader.skipBlanks()
-        if reader.next &- 0x30 < 10, let thread = reader.digits() {
-            writer.number("thread", thread)
-            reader.skipBlanks()
-        }
-        // The start script writes to the same file, without a level; so does the server when it crashes:
-        // `UTC - mysqld got signal 11 ;`.
-        if reader.rest.hasPrefix("mysqld_safe ") || reader.rest.hasPrefix("UTC - ") {
-            writer.text("message", reader.rest)
-            return true
-        }
-        guard reader.expect("["), let level = reader.until(UInt8(ascii: "]")) else { return false }
-        writer.text("level", level)
-        _ = reader.skip(" ")
-        // `[MY-010068] [Server]`: MySQL 8.
-        if reader.rest.hasPrefix("[MY-"), let close = reader.rest.firstIndex(of: "] [") {
-            writer.text("code", Bytes(reader.p + 1, close - 1))
-            reader.p += close + 3
-            guard let subsystem = reader.until(UInt8(ascii: "]")) else { return false }
-            writer.text("subsystem", subsystem)
-            _ = reader.skip(" ")
-        }
-        writer.text("message", reader.rest)
-        return true
     }
 }

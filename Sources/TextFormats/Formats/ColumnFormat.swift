@@ -1,0 +1,72 @@
+/// The formats `csv` and `tsv`: fields in the order of the columns that the settings name. CSV has quotes by
+/// RFC 4180; TSV has neither quotes nor escapes.
+struct ColumnFormat: Sendable {
+    /// The byte between fields: a comma or a tab.
+    private let separator: UInt8
+    /// Names of the columns, in quotes and with a colon.
+    private let names: [[UInt8]]
+    /// For each column, whether `numbers` has its name.
+    private let isNumber: [Bool]
+
+    /// A format for columns.
+    init(_ separator: UInt8, _ columns: [String], numbers: [String]) {
+        self.separator = separator
+        names = columns.map { RecordWriter.quotedName($0) }
+        isNumber = columns.map { numbers.contains($0) }
+    }
+
+    /// Names of the members of a record.
+    var memberNames: [[UInt8]] { names.map { RecordWriter.name(quoted: $0) } }
+
+    /// Reads a record, which must have exactly one field for each column. An empty text is written as one, an
+    /// empty number is left out.
+    func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        // Fields are written as they are read: a record that turns out to be wrong is discarded by the
+        // caller.
+        for index in names.indices {
+            if index > 0 {
+                guard reader.next == separator, !reader.isAtEnd else {
+                    return reader.fail(separator == UInt8(ascii: ",") ? "," : "a tab")
+                }
+                reader.p += 1
+            }
+            // A quote counts only at the beginning of a field, and only for CSV.
+            if reader.next == UInt8(ascii: "\""), separator == UInt8(ascii: ",") {
+                guard quoted(names[index], &reader, into: &writer) else { return false }
+                continue
+            }
+            let rest = reader.rest
+            let value = rest.prefix(rest.firstIndex(of: separator) ?? rest.count)
+            reader.p = value.end
+            if isNumber[index] {
+                if !value.isEmpty {
+                    writer.number(quoted: names[index], value)
+                }
+            } else {
+                writer.member(quoted: names[index], value)
+            }
+        }
+        // A line with more fields than columns fails: values would be lost without a sign.
+        return reader.isAtEnd ? true : reader.fail("the end of the line: columns has fewer names")
+    }
+
+    /// Reads a field in quotes, in which two quotes stand for one (RFC 4180, section 2.7). The name is
+    /// written first, so that no copy of the value is needed; it is a text even if `numbers` has its name.
+    private func quoted(_ name: [UInt8], _ reader: inout LineReader, into writer: inout RecordWriter) -> Bool
+    {
+        reader.p += 1
+        writer.raw(name)
+        writer.openString()
+        // Each piece ends at a quote; two quotes in a row are one quote of the value.
+        while let piece = reader.until(UInt8(ascii: "\"")) {
+            writer.content(piece)
+            guard reader.next == UInt8(ascii: "\""), !reader.isAtEnd else {
+                writer.closeString()
+                return true
+            }
+            writer.content(reader.rest.prefix(1))
+            reader.p += 1
+        }
+        return false
+    }
+}
