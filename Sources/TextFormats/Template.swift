@@ -75,7 +75,7 @@ struct Template: Sendable {
                 case .text, .number, .request, .skipped: true
                 default: false
                 }
-            mayBePlain = isKnown && !literal.isEmpty && name.count <= RecordWriter.shortCopy
+            mayBePlain = isKnown && !literal.isEmpty && name.count <= JSONBuffer.shortCopy
         }
     }
 
@@ -118,7 +118,7 @@ struct Template: Sendable {
         /// Copies bytes, with room after them.
         private static func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<UInt8> {
             // Names are copied by a fixed length, beyond their ends.
-            let capacity = bytes.count + RecordWriter.shortCopy
+            let capacity = bytes.count + JSONBuffer.shortCopy
             let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
             copy.initialize(repeating: 0, count: capacity)
             bytes.withUnsafeBufferPointer {
@@ -192,7 +192,7 @@ struct Template: Sendable {
                 return reader.fail(String(decoding: prefix.buffer, as: UTF8.self))
             }
             let fields = fields
-            let loads = writer.loads(upTo: reader.end)
+            let loads = writer.json.loads(upTo: reader.end)
             var index = 0
             while index < fields.count {
                 if loads, fields[index].mayBePlain,
@@ -244,10 +244,10 @@ struct Template: Sendable {
             found = RequestLine.writePlain(
                 from: start, to: field.literal[0], before: reader.end, into: &writer)
         case .number:
-            found = writer.plainField(
+            found = writer.json.plainField(
                 field.name, isNumber: true, from: start, to: field.literal[0], before: reader.end)
         default:
-            found = writer.plainField(
+            found = writer.json.plainField(
                 field.name, isNumber: false, from: start, to: field.literal[0], before: reader.end)
         }
         guard let found else { return false }
@@ -295,13 +295,13 @@ struct Template: Sendable {
         guard let value = value(of: field, &reader) else { return nil }
         // `10:00` is a time as `10:00:00` is: if a colon follows, the longest text counts.
         let isLongest = field.literal.first == UInt8(ascii: ":")
-        var found = writer.time(of: value, TextTime.parse).map { ($0, value) }
+        var found = writer.time(of: value).map { ($0, value) }
         if found != nil, !isLongest { return found }
         var end = reader.p
         for _ in 0..<5 {
             guard let more = Template.value(of: field, &reader) else { break }
             let longer = Bytes(start, more.end - start)
-            guard let time = TextTime.parse(longer, writer) else { continue }
+            guard let time = writer.time(of: longer) else { continue }
             found = (time, longer)
             end = reader.p
             if !isLongest { break }
@@ -436,61 +436,4 @@ extension Template.Kind {
         default: false
         }
     }
-}
-
-/// PostgreSQL's `LOG:  message`. Its levels are translated in some languages, so any word counts; the two
-/// blanks after the colon are the same everywhere.
-struct SeverityPrefix {
-    /// The level's word, in the language of PostgreSQL's messages.
-    let word: Bytes
-    /// The text after the level.
-    let message: Bytes
-
-    /// Reads the prefix; nil if the text does not begin with one. A level of 40 bytes or more is not one.
-    init?(_ text: Bytes) {
-        var length = 0
-        while length < min(text.count, 40), text[length] > 0x20, text[length] != UInt8(ascii: ":") {
-            length += 1
-        }
-        guard length > 0, text.dropping(length).hasPrefix(":  ") else { return nil }
-        word = text.prefix(length)
-        message = text.dropping(length + 3)
-    }
-}
-
-/// The first line of an HTTP request (RFC 9112, section 3).
-enum RequestLine {
-    /// Writes `method`, `path` and `protocol`; or `request` if the line is not a request, as a TLS handshake
-    /// on a plain port is not. The last blank counts: clients send paths with blanks.
-    ///
-    /// - Parameter isEscaped: whether the line was between quotes, so that a backslash precedes a quote in
-    ///   it.
-    static func write(_ line: Bytes, isEscaped: Bool, into writer: inout RecordWriter) {
-        guard let method = line.firstIndex(of: UInt8(ascii: " ")), method > 0,
-            let last = line.lastIndex(of: UInt8(ascii: " ")), last > method,
-            line.dropping(last + 1).hasPrefix("HTTP/"),
-            isMethod(line.prefix(method))
-        else {
-            writer.unescaped(quoted: requestName, line)
-            return
-        }
-        writer.text("method", line.prefix(method))
-        let path = Bytes(line.start + method + 1, last - method - 1)
-        if isEscaped, path.firstIndex(of: UInt8(ascii: "\\")) != nil {
-            writer.unescaped(quoted: pathName, path)
-        } else {
-            writer.text("path", path)
-        }
-        writer.text("protocol", line.dropping(last + 1))
-    }
-
-    /// Whether a text is the method of a request: capitals, `-` and `_`.
-    @inline(__always)
-    static func isMethod(_ text: Bytes) -> Bool {
-        text.buffer.allSatisfy { $0 >= 0x41 && $0 <= 0x5A || $0 == 0x2D || $0 == 0x5F }
-    }
-
-    /// Names as they are written, made once.
-    private static let requestName = RecordWriter.quotedName("request")
-    private static let pathName = RecordWriter.quotedName("path")
 }

@@ -16,7 +16,9 @@
 //    LogFormat and PostgreSQL's log_line_prefix. It reads access logs, and is the fastest way.
 //  - `TextPatternFormat`: an RE2 expression with named groups. `ColumnFormat`: CSV and TSV.
 //  - `BuiltInFormat` and `Formats/`: what a template cannot say, as optional fields and several layouts.
-//  - `TextTime`: the times of text logs. `RecordWriter`: the object that is being written.
+//  - `TextTime`: the times of text logs.
+//  - `RecordWriter`: the object that is being written, in a `JSONBuffer`; `LogTimes` reads its time, and
+//    `TimestampMember` is that time's text.
 //  - `Bytes` and `LineReader`: a slice of the line, and the position of reading in it.
 //
 //  Rules. A `TextFormat` is immutable after `init` and may be used by any thread; a `RecordWriter` belongs to
@@ -308,7 +310,7 @@ public final class TextFormat: Sendable {
         writer.begin(readableTo: bytes.start + max(readable, bytes.count))
         writer.text("message", bytes)
         if !more.isEmpty {
-            writer.raw(more)
+            writer.json.raw(more)
         }
         writer.end()
     }

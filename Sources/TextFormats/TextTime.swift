@@ -35,11 +35,6 @@ public enum TextTime {
         return parse(bytes, zone: zone, isUTC: zone.isAlwaysUTC, now: now, takesLetters: false)
     }
 
-    /// The time of a text in a log of this machine: letters of zones are accepted.
-    static func parse(_ text: Bytes, _ writer: borrowing RecordWriter) -> Timestamp? {
-        parse(text, zone: writer.zone, isUTC: writer.isUTC, now: writer.now, takesLetters: true)
-    }
-
     /// Whether a text has the form of a time, whatever zone its letters name. Used to find the beginnings of
     /// records, so it must not depend on the zone or the time of day.
     static func isTime(_ text: Bytes) -> Bool {
@@ -50,7 +45,10 @@ public enum TextTime {
 
     /// Reads a text and computes its instant. A text of fewer than 8 or more than 48 bytes is not a time: the
     /// bound keeps the work small for long fields.
-    private static func parse(
+    ///
+    /// - Parameter takesLetters: whether the text is of a log of this machine, in which letters of zones
+    ///   count.
+    static func parse(
         _ text: Bytes, zone: TimeZoneRules, isUTC: Bool, now: Timestamp, takesLetters: Bool
     ) -> Timestamp? {
         guard text.count >= 8, text.count <= 48 else { return nil }

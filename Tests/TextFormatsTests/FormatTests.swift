@@ -160,13 +160,13 @@ struct FormatTests {
             var writer = RecordWriter()
             writer.begin(readableTo: bytes.end)
             let end = bytes.end - 16
-            #expect(writer.loads(upTo: end) && !writer.loads(upTo: end + 1))
+            #expect(writer.json.loads(upTo: end) && !writer.json.loads(upTo: end + 1))
             let quote = RequestLine.writePlain(
                 from: bytes.start, to: UInt8(ascii: "\""), before: end, into: &writer)
             #expect(quote == bytes.start + 25)
             let name = Array("\"s\":".utf8) + [UInt8](repeating: 0, count: 32)
             name.withUnsafeBytes { name in
-                let field = writer.plainField(
+                let field = writer.json.plainField(
                     Bytes(UnsafeRawBufferPointer(rebasing: name[..<4])), isNumber: true,
                     from: bytes.start + 27, to: UInt8(ascii: " "), before: end)
                 #expect(field == bytes.start + 30)

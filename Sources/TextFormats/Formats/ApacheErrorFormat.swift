@@ -8,7 +8,7 @@ enum ApacheErrorFormat {
         let start = reader.p
         // The time can have blanks, but no bracket.
         guard let text = reader.until(UInt8(ascii: "]")) else { return false }
-        guard let time = writer.time(of: text, TextTime.parse) else {
+        guard let time = writer.time(of: text) else {
             reader.p = start
             return reader.fail("a time")
         }

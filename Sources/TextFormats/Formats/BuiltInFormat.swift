@@ -66,7 +66,7 @@ extension LineReader {
     mutating func time(upTo length: Int, into writer: inout RecordWriter) -> Bool {
         let text = rest.prefix(length)
         let inner = text.first == UInt8(ascii: "[") ? text.dropping(1) : text
-        guard let time = writer.time(of: inner, TextTime.parse) else { return fail("a time") }
+        guard let time = writer.time(of: inner) else { return fail("a time") }
         writer.time(time)
         p += length
         return true
@@ -84,7 +84,7 @@ extension LineReader {
             guard !word().isEmpty else { break }
             text = Bytes(start, p - start)
         }
-        guard let time = writer.time(of: text, TextTime.parse) else {
+        guard let time = writer.time(of: text) else {
             p = start
             return fail("a time")
         }

@@ -55,16 +55,16 @@ struct ColumnFormat: Sendable {
     private func quoted(_ name: [UInt8], _ reader: inout LineReader, into writer: inout RecordWriter) -> Bool
     {
         reader.p += 1
-        writer.raw(name)
-        writer.openString()
+        writer.json.raw(name)
+        writer.json.openString()
         // Each piece ends at a quote; two quotes in a row are one quote of the value.
         while let piece = reader.until(UInt8(ascii: "\"")) {
-            writer.content(piece)
+            writer.json.content(piece)
             guard reader.next == UInt8(ascii: "\""), !reader.isAtEnd else {
-                writer.closeString()
+                writer.json.closeString()
                 return true
             }
-            writer.content(reader.rest.prefix(1))
+            writer.json.content(reader.rest.prefix(1))
             reader.p += 1
         }
         return false

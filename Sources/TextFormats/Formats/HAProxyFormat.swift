@@ -32,7 +32,7 @@ enum HAProxyFormat {
         guard reader.expect("[") else { return false }
         let timeStart = reader.p
         guard let text = reader.until(UInt8(ascii: "]")) else { return false }
-        guard let time = writer.time(of: text, TextTime.parse) else {
+        guard let time = writer.time(of: text) else {
             reader.p = timeStart
             return reader.fail("a time")
         }

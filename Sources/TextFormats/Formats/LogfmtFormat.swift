@@ -7,7 +7,7 @@ enum LogfmtFormat {
         var hasValue = false
         // Whether each member was written by `plainPair`, which notes where it is.
         var isPlain = true
-        let loads = writer.loads(upTo: reader.end)
+        let loads = writer.json.loads(upTo: reader.end)
         reader.skipBlanks()
         while !reader.isAtEnd {
             if loads, let after = writer.plainPair(from: reader.p, before: reader.end) {
@@ -26,7 +26,7 @@ enum LogfmtFormat {
                     // record fails and what was written is discarded by the caller.
                     writer.openMember(key)
                     guard quoted(&reader, into: &writer) else { return false }
-                    writer.closeString()
+                    writer.json.closeString()
                 } else {
                     writer.member(key, reader.pairValue())
                 }
@@ -48,7 +48,7 @@ enum LogfmtFormat {
         while !reader.isAtEnd {
             if reader.next == UInt8(ascii: "\"") {
                 // Text up to the quote or the escape is copied at once, not byte by byte.
-                writer.content(Bytes(from, reader.p - from))
+                writer.json.content(Bytes(from, reader.p - from))
                 reader.p += 1
                 return true
             }
@@ -56,11 +56,11 @@ enum LogfmtFormat {
                 reader.p += 1
                 continue
             }
-            writer.content(Bytes(from, reader.p - from))
+            writer.json.content(Bytes(from, reader.p - from))
             let length = escape(reader.rest, into: &writer)
             if length == 0 {
                 // An unknown escape stays as it is.
-                writer.content(reader.rest.prefix(1))
+                writer.json.content(reader.rest.prefix(1))
             }
             reader.p += max(length, 1)
             from = reader.p

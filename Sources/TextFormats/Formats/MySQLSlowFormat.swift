@@ -38,7 +38,7 @@ enum MySQLSlowFormat {
         while reader.next == UInt8(ascii: "#") {
             let line = line(&reader)
             if line.hasPrefix("# Time: ") {
-                guard let time = TextTime.parse(line.dropping(8).trimmed, writer) else {
+                guard let time = writer.time(of: line.dropping(8).trimmed) else {
                     return reader.fail("a time")
                 }
                 writer.time(time)

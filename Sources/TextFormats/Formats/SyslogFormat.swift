@@ -186,7 +186,7 @@ enum SyslogFormat {
                 guard let value = quoted(&reader) else { return false }
                 writer.openMember(name)
                 unescape(value, into: &writer)
-                writer.closeString()
+                writer.json.closeString()
             }
             guard reader.expect("]") else { return false }
             writer.closeInnerObject()
@@ -229,12 +229,12 @@ enum SyslogFormat {
         var left = text
         while let index = left.firstIndex(of: UInt8(ascii: "\\")), index + 1 < left.count {
             let isEscape = "\"\\]".utf8.contains(left[index + 1])
-            writer.content(left.prefix(isEscape ? index : index + 1))
+            writer.json.content(left.prefix(isEscape ? index : index + 1))
             if isEscape {
-                writer.content(Bytes(left.start + index + 1, 1))
+                writer.json.content(Bytes(left.start + index + 1, 1))
             }
             left = left.dropping(index + (isEscape ? 2 : 1))
         }
-        writer.content(left)
+        writer.json.content(left)
     }
 }

@@ -7,14 +7,14 @@ internal import Glibc
 /// Each function returns nil, and has written nothing, for what it does not read. The caller then reads the
 /// same bytes in the general way, so both must agree on what they write. All need memory for which `loads`
 /// is true.
-extension RecordWriter {
+extension JSONBuffer {
     /// Bytes of one load.
     private static let width = 16
 
     /// Whether sixteen bytes may be loaded from each byte of a record, and from its end. False for the last
     /// record of a block.
     @inline(__always)
-    func loads(upTo end: UnsafePointer<UInt8>) -> Bool { readable - end >= RecordWriter.width }
+    func loads(upTo end: UnsafePointer<UInt8>) -> Bool { readable - end >= JSONBuffer.width }
 
     /// Writes the value from `start` to the first `mark` as a member; nothing if it is empty or `-`.
     ///
@@ -30,8 +30,8 @@ extension RecordWriter {
         before end: UnsafePointer<UInt8>
     ) -> UnsafePointer<UInt8>? {
         // The name, quotes and the comma, and what the last load brings beyond the value.
-        reserve(RecordWriter.shortCopy + (end - start) + 2 * RecordWriter.width)
-        memcpy(out, name.start, RecordWriter.shortCopy)
+        reserve(JSONBuffer.shortCopy + (end - start) + 2 * JSONBuffer.width)
+        memcpy(out, name.start, JSONBuffer.shortCopy)
         var target = out + name.count
         if !isNumber {
             target[0] = UInt8(ascii: "\"")
@@ -59,13 +59,13 @@ extension RecordWriter {
     @inline(__always)
     mutating func plainText(_ name: StaticString, _ value: Bytes) {
         let length = name.utf8CodeUnitCount
-        reserve(length + value.count + 2 * RecordWriter.width)
+        reserve(length + value.count + 2 * JSONBuffer.width)
         memcpy(out, name.utf8Start, length)
         out += length
         var copied = 0
         while copied < value.count {
-            memcpy(out + copied, value.start + copied, RecordWriter.width)
-            copied += RecordWriter.width
+            memcpy(out + copied, value.start + copied, JSONBuffer.width)
+            copied += JSONBuffer.width
         }
         out += value.count
         out[0] = UInt8(ascii: "\"")
@@ -75,13 +75,13 @@ extension RecordWriter {
 
     /// Writes `key=value` or `key="value"` as a member. A blank or the end of the record must follow it.
     ///
-    /// - Returns: the address after the value and its quote.
+    /// - Returns: where the member is, and the address after the value and its quote.
     @inline(__always)
     mutating func plainPair(
         from start: UnsafePointer<UInt8>, before end: UnsafePointer<UInt8>
-    ) -> UnsafePointer<UInt8>? {
+    ) -> (member: WrittenMember, after: UnsafePointer<UInt8>)? {
         // Six bytes of quotes, the colon and the comma, and what the last load brings beyond the value.
-        reserve((end - start) + 3 * RecordWriter.width)
+        reserve((end - start) + 3 * JSONBuffer.width)
         let key = mark
         let begin = out
         out[0] = UInt8(ascii: "\"")
@@ -115,8 +115,7 @@ extension RecordWriter {
         target[0] = UInt8(ascii: "\"")
         target[1] = UInt8(ascii: ",")
         out = target + 2
-        notePair(WrittenMember(key: key, value: value, end: mark - 1))
-        return p
+        return (WrittenMember(key: key, value: value, end: mark - 1), p)
     }
 
     /// Copies plain text up to a mark; nil if something else ends it. `target` is behind the text then.
@@ -142,50 +141,12 @@ extension RecordWriter {
             if endsAtBlank {
                 stops |= cscan_equal(p, UInt8(ascii: " "))
             }
-            memcpy(target, p, RecordWriter.width)
+            memcpy(target, p, JSONBuffer.width)
             let plain = (stops | 1 << 16).trailingZeroBitCount
             p += plain
             target += plain
-            guard plain == RecordWriter.width else { break }
+            guard plain == JSONBuffer.width else { break }
         }
-        return p
-    }
-}
-
-extension RequestLine {
-    /// Writes a request of plain text, which ends at the first `mark`, as `write` does.
-    ///
-    /// - Returns: the address of the mark; nil, and nothing written, for any other text.
-    @inline(__always)
-    static func writePlain(
-        from start: UnsafePointer<UInt8>, to mark: UInt8, before end: UnsafePointer<UInt8>,
-        into writer: inout RecordWriter
-    ) -> UnsafePointer<UInt8>? {
-        var p = start
-        // The first and the last blank.
-        var first = end
-        var last = start
-        while p < end {
-            let stops = cscan_stops(p) | cscan_equal(p, mark) | 1 << 16
-            let plain = stops.trailingZeroBitCount
-            let blanks = cscan_equal(p, UInt8(ascii: " ")) & (1 << plain - 1)
-            if blanks != 0 {
-                if first == end {
-                    first = p + blanks.trailingZeroBitCount
-                }
-                last = p + (31 - blanks.leadingZeroBitCount)
-            }
-            p += plain
-            guard plain == 16 else { break }
-        }
-        guard p < end, p.pointee == mark, first < last, first > start,
-            Bytes(last + 1, p - last - 1).hasPrefix("HTTP/")
-        else { return nil }
-        let method = Bytes(start, first - start)
-        guard isMethod(method) else { return nil }
-        writer.plainText("\"method\":\"", method)
-        writer.plainText("\"path\":\"", Bytes(first + 1, last - first - 1))
-        writer.plainText("\"protocol\":\"", Bytes(last + 1, p - last - 1))
         return p
     }
 }
