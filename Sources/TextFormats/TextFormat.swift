@@ -16,7 +16,7 @@
 //    LogFormat and PostgreSQL's log_line_prefix. It reads access logs, and is the fastest way.
 //  - `TextPatternFormat`: an RE2 expression with named groups. `ColumnFormat`: CSV and TSV.
 //  - `BuiltInFormat` and `Formats/`: what a template cannot say, as optional fields and several layouts.
-//  - `TextTime`: the times of text logs.
+//  - `TextTime`: the times of text logs; `TimeReader` finds their parts, `TimeParts` what instant they mean.
 //  - `RecordWriter`: the object that is being written, in a `JSONBuffer`; `LogTimes` reads its time, and
 //    `TimestampMember` is that time's text.
 //  - `Bytes` and `LineReader`: a slice of the line, and the position of reading in it.
