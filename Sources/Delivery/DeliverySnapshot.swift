@@ -9,6 +9,10 @@ public struct DeliverySnapshot: Sendable {
         package let name: DestinationName
         /// Why nothing is sent to the destination; nil if it is active.
         public let obstacle: DestinationStateName?
+        /// The waits that `resume` ends, also if `obstacle` is a command: a pause does not end a hold.
+        let waits: [DestinationStateName]
+        /// Whether no route leads to the destination, also if `obstacle` is a command.
+        let hasNoRoute: Bool
         /// What waits in both lanes, by the queue's last summary.
         package let lanes: Lanes
         /// The interval in force: a command's, else the destination's own, else the one for all.
@@ -87,7 +91,8 @@ extension DeliverySnapshot.Destination {
         let isFailing =
             standing.breaker != nil || obstacle == .retryAfter || obstacle == nil && retries > 0
         self.init(
-            name: machine.name, obstacle: obstacle, lanes: machine.lanes, interval: interval,
+            name: machine.name, obstacle: obstacle, waits: standing.waits, hasNoRoute: standing.hasNoRoute,
+            lanes: machine.lanes, interval: interval,
             inFlight: machine.attempts.counts.sending, attempts: machine.attempts.count,
             timeFactor: machine.attempts.values.map { $0.batch?.timeFactor ?? 1 }.max() ?? 1,
             waitingForRetry: retries,

@@ -38,15 +38,17 @@ public struct Resumption: Sendable, Equatable {
 
     /// The waits of a destination that the command ends: after failures, and of events that are set aside.
     private static func waits(_ state: DeliverySnapshot.Destination) -> [String] {
-        var waits: [String] = []
-        switch state.obstacle {
-        case .held: waits.append("hold of \(state.name)")
-        case .breakerOpen: waits.append("suspension of \(state.name) after failures")
-        case .retryAfter: waits.append("wait of \(state.name) that its receiver asked for")
-        default:
-            if state.waitingForRetry > 0 {
-                waits.append("wait of \(state.name) for its next retry")
+        var waits = state.waits.compactMap { wait -> String? in
+            switch wait {
+            case .held: "hold of \(state.name)"
+            case .breakerOpen: "suspension of \(state.name) after failures"
+            case .retryAfter: "wait of \(state.name) that its receiver asked for"
+            case .offline: "wait of \(state.name) for a route"
+            default: nil
             }
+        }
+        if waits.isEmpty, state.waitingForRetry > 0 {
+            waits.append("wait of \(state.name) for its next retry")
         }
         let events = state.setAside.values.reduce(0, +)
         if events > 0 {
@@ -62,10 +64,8 @@ public struct Resumption: Sendable, Equatable {
         switch state.obstacle {
         case .disabled: return "collection is disabled (spoolship enable)"
         case .networkOff: return "the network is switched off (spoolship network on)"
-        case .offline: return "no route leads there"
         case .stopping: return "the agent is stopping"
-        case .paused: break
-        default: return nil
+        default: break
         }
         // A command for one destination does not release the tokens that hold back all of them.
         let left = state.pauseTokens.filter { held in
@@ -73,7 +73,7 @@ public struct Resumption: Sendable, Equatable {
             let isMeant = isForAll || !before.pauseTokens.contains(held)
             return !(isNamed && isMeant)
         }
-        guard !left.isEmpty else { return nil }
+        guard !left.isEmpty else { return state.hasNoRoute ? "no route leads there" : nil }
         return "paused by \(left.joined(separator: ", ")) (spoolship resume --token \(left[0]))"
     }
 }

@@ -57,6 +57,41 @@ struct ResumptionTests {
         #expect(world.store.queued == 0)
     }
 
+    @Test("a pause over a suspended or held destination is not all that ends")
+    func pauseOverWaits() {
+        for (outcome, words) in [
+            (Outcome.held(.unauthorised), "hold of main"),
+            (.retryAfter(.seconds(3600), .unavailable), "wait of main that its receiver asked for"),
+            (.offline, "wait of main for a route"),
+        ] {
+            var world = World(options())
+            world.answer = { _, _ in (.milliseconds(10), outcome) }
+            world.accept(50)
+            world.run(.seconds(11))
+            world.input(.pause(token: "deploy", nil, ttl: nil, untilRestart: false))
+            #expect(resumption(world).ended == ["pause deploy of all destinations", words])
+            #expect(resumption(world).remaining.isEmpty)
+        }
+    }
+
+    @Test("a destination that waits for its receiver and is suspended names both")
+    func twoWaits() {
+        var standing = Standing()
+        let now = Moment(boot: BootInstant(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
+        _ = standing.waitAsTold(until: now.boot + .seconds(60), at: now)
+        standing.openBreaker(nextProbe: nil, at: now.wall)
+        #expect(standing.waits == [.retryAfter, .breakerOpen])
+    }
+
+    @Test("behind a pause that ended, a missing route still holds the destination back")
+    func pauseOverNoRoute() {
+        var world = World(options())
+        world.input(.routes(["main": false]))
+        world.input(.pause(token: "deploy", nil, ttl: nil, untilRestart: false))
+        #expect(resumption(world).ended == ["pause deploy of all destinations"])
+        #expect(resumption(world).remaining == ["main: no route leads there"])
+    }
+
     @Test("waits that only another command ends are listed with the command")
     func remaining() {
         var world = World(options())

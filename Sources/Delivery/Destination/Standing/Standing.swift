@@ -76,6 +76,28 @@ struct Standing: Sendable {
         hold?.state ?? (retryAfterUntil == nil ? .waitingForRetry : .retryAfter)
     }
 
+    /// The waits that `resume` ends, in the order of `obstacle`. Commands may hold the destination back as
+    /// well.
+    var waits: [DestinationStateName] {
+        var waits: [DestinationStateName] = []
+        if let hold {
+            waits.append(hold.state)
+        }
+        if retryAfterUntil != nil {
+            waits.append(.retryAfter)
+        }
+        if case .until = offline {
+            waits.append(.offline)
+        }
+        if breaker != nil {
+            waits.append(.breakerOpen)
+        }
+        return waits
+    }
+
+    /// Whether the network monitor knows no route, which no command changes.
+    var hasNoRoute: Bool { offline == .noRoute }
+
     // MARK: Time
 
     /// Ends what is over by now.
