@@ -72,6 +72,8 @@ struct ReviewTests {
             let found = DocumentReview(bytes).findings
             #expect(found.count == 1 && [found[0].line, found[0].column] == place, "\(found)")
         }
+        let marked = DocumentReview([0xEF, 0xBB, 0xBF] + Array(#"{"id":"A","version":1}"#.utf8)).findings
+        #expect(marked.first?.finding.message.contains("byte order mark of UTF-8") == true, "\(marked)")
     }
 
     @Test("an expired document is a mistake if the time is known")

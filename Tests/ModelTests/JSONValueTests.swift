@@ -15,6 +15,27 @@ struct JSONValueTests {
         }
     }
 
+    @Test("a byte that is not UTF-8 is named by its position, a byte order mark by its encoding")
+    func encodings() throws {
+        let valid = Array("{\"ä\": \"".utf8)
+        for (bytes, text) in [
+            (valid + [0xFF] + Array("\"}".utf8), "not JSON at byte 8: the text is not UTF-8"),
+            (valid + [0xC3], "not JSON at byte 8: the text is not UTF-8"),
+            (valid + [0xE2, 0x82] + Array("\"}".utf8), "not JSON at byte 8: the text is not UTF-8"),
+            (
+                [0xEF, 0xBB, 0xBF] + Array("{}".utf8),
+                "not JSON at byte 0: the text begins with a byte order mark of UTF-8; save it as UTF-8 without the mark"
+            ),
+            (
+                [0xFF, 0xFE, 0x7B, 0, 0x7D, 0],
+                "not JSON at byte 0: the text begins with a byte order mark of UTF-16; save it as UTF-8 without the mark"
+            ),
+        ] {
+            let error = #expect(throws: JSONError.self) { try JSONValue(parsing: bytes) }
+            #expect(error?.description == text)
+        }
+    }
+
     private static func random(depth: Int, _ random: inout SplitMix64) -> JSONValue {
         func text(_ random: inout SplitMix64) -> String {
             let characters: [Unicode.Scalar] = [

@@ -89,23 +89,12 @@ public struct DocumentReview: Sendable {
     /// Offset of the part at a path; in a text that is not JSON, of the byte where it stops being JSON; in
     /// a text with a number that would change, of that number.
     private static func offset(of path: String, in bytes: [UInt8]) -> Int {
-        if let offset = firstInvalidByte(of: bytes) { return offset }
         do throws(JSONError) { _ = try JSONValue(parsing: bytes) } catch {
             return min(error.offset, bytes.count)
         }
         // A number that would change by being read is a mistake of the whole text.
         if path.isEmpty, let lost = try? KeptNumbers.read(bytes).lost { return lost.offset }
         return way(to: path, in: bytes).last?.range.lowerBound ?? 0
-    }
-
-    /// The first byte that is not UTF-8; nil if all bytes are.
-    private static func firstInvalidByte(of bytes: [UInt8]) -> Int? {
-        guard String(validating: bytes, as: UTF8.self) == nil else { return nil }
-        var decoder = UTF8.ForwardParser()
-        var rest = bytes.makeIterator()
-        var offset = 0
-        while case .valid(let scalar) = decoder.parseScalar(from: &rest) { offset += scalar.count }
-        return min(offset, bytes.count)
     }
 
     /// The values on the way to a path, outermost first, as far as the path leads.

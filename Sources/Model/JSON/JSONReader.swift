@@ -19,8 +19,14 @@ extension JSONValue {
     public init(parsing bytes: [UInt8], number: ((ArraySlice<UInt8>, JSONValue) -> Void)? = nil)
         throws(JSONError)
     {
-        guard String(validating: bytes, as: UTF8.self) != nil else {
-            throw JSONError(offset: 0, message: "the text is not UTF-8")
+        if let mark = JSONReader.byteOrderMark(of: bytes) {
+            throw JSONError(
+                offset: 0,
+                message: "the text begins with a byte order mark of \(mark); "
+                    + "save it as UTF-8 without the mark")
+        }
+        if let offset = JSONReader.firstInvalidByte(of: bytes) {
+            throw JSONError(offset: offset, message: "the text is not UTF-8")
         }
         var reader = JSONReader(bytes: bytes, number: number)
         self = try reader.readText()
@@ -37,6 +43,23 @@ struct JSONReader {
     let number: ((ArraySlice<UInt8>, JSONValue) -> Void)?
     /// Index of the next byte.
     fileprivate var offset = 0
+
+    /// The encoding whose byte order mark a text begins with; nil if it has none. JSON has none (RFC 8259,
+    /// section 8.1), and editors do not show it.
+    fileprivate static func byteOrderMark(of bytes: [UInt8]) -> String? {
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return "UTF-8" }
+        return bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) ? "UTF-16" : nil
+    }
+
+    /// Offset of the first byte that is not UTF-8; nil if all bytes are.
+    fileprivate static func firstInvalidByte(of bytes: [UInt8]) -> Int? {
+        guard String(validating: bytes, as: UTF8.self) == nil else { return nil }
+        var decoder = UTF8.ForwardParser()
+        var rest = bytes.makeIterator()
+        var offset = 0
+        while case .valid(let scalar) = decoder.parseScalar(from: &rest) { offset += scalar.count }
+        return min(offset, bytes.count)
+    }
 
     /// A value with nothing but white space around it.
     mutating func readText() throws(JSONError) -> JSONValue {
