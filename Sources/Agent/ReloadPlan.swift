@@ -31,7 +31,7 @@ struct ReloadPlan {
     ) throws(ControlRefusal) {
         let loaded = try relaying(try Settings.loadWithRules(path: path)) {
             (error: ConfigurationError) in
-            ControlRefusal(400, "configuration", error.description)
+            ControlRefusal(400, "configuration", error.summary)
         }
         let new = loaded.settings
         guard !new.destinations.isEmpty || settings.destinations.isEmpty else {

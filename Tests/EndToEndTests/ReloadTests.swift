@@ -154,6 +154,28 @@ extension EndToEnd {
             #expect(try bench.command("reload").code == 0)
         }
 
+        @Test("a failed reload is one line in status: its first mistake, and how many more there are")
+        func failedReload() throws {
+            bench.settings["apps.x.default_event_name"] = "\"a\""
+            try bench.startAgent()
+            func problem() throws -> String {
+                try bench.configure()
+                let reloaded = try bench.command("reload")
+                #expect(reloaded.code == 65 && !reloaded.text.contains(#"\u000a"#), "\(reloaded)")
+                let lines = try bench.command("status").text.split(separator: "\n")
+                return String(try #require(lines.first { $0.contains("the last reload failed") }))
+            }
+            bench.settings["dispatch.batch_events"] = "\"many\""
+            let one = try problem()
+            #expect(
+                one.contains("in force: \(bench.configuration):") && one.contains("batch_events"), "\(one)")
+            #expect(!one.contains("note:") && !one.contains(#"\u000a"#) && !one.contains("more"), "\(one)")
+            bench.settings["agent.log_level"] = "\"loud\""
+            bench.settings["queue.max_size"] = "\"huge\""
+            let several = try problem()
+            #expect(several.hasSuffix("; and 2 more: spoolship check"), "\(several)")
+        }
+
         @Test("a destination's series end when it is removed and empty; its ledger may remain")
         func removedDestination() throws {
             bench.settings["destination2.name"] = "\"two\""

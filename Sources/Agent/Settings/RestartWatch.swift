@@ -143,9 +143,8 @@ actor RestartWatch: MetricCollector, LoopActor {
                 stamps: Dictionary(stamps) { $1 },
                 problem: StartupRehearsal(settings, version: version).firstUnmakeable, onDisk: settings)
         } catch {
-            let first = error.description.split(separator: "\n").first.map(String.init) ?? error.description
             // Without stamps the next look reads all files again.
-            return Look(problem: first)
+            return Look(problem: error.summary)
         }
     }
 

@@ -57,18 +57,21 @@ public struct Problem: Error, Sendable, Equatable {
         self.severity = severity
     }
 
-    /// For people: `file:line:column: message`, the source line, and a caret below the column.
-    public var text: String {
+    /// For people, on one line: `file:line:column: message`.
+    public var line: String {
         let label = severity == .error ? "" : "\(severity.rawValue): "
         guard let position else { return label + message }
-        var text = "\(position.file):\(position.line):\(position.column): \(label)\(message)"
-        guard let sourceLine else { return text }
+        return "\(position.file):\(position.line):\(position.column): \(label)\(message)"
+    }
+
+    /// For people: `line`, the source line, and a caret below the column.
+    public var text: String {
+        guard let position, let sourceLine else { return line }
         // A line can be very long, and the end of a long line can hold a secret: 160 characters show the
         // mistake.
         let shown = sourceLine.unicodeScalars.prefix(160)
         let indent = shown.prefix(max(0, position.column - 1)).map { $0 == "\t" ? "\t" : " " }.joined()
-        text += "\n    \(String(String.UnicodeScalarView(shown)))\n    \(indent)^"
-        return text
+        return "\(line)\n    \(String(String.UnicodeScalarView(shown)))\n    \(indent)^"
     }
 }
 
@@ -82,4 +85,12 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
 
     /// For people: each problem with its line.
     public var description: String { problems.map(\.text).joined(separator: "\n") }
+
+    /// For a log message or a line of `status`: the first mistake, and where to see the others.
+    public var summary: String {
+        let mistakes = problems.filter { $0.severity == .error }
+        guard let first = mistakes.first else { return description }
+        guard mistakes.count > 1 else { return first.line }
+        return "\(first.line); and \(mistakes.count - 1) more: spoolship check"
+    }
 }
