@@ -265,6 +265,24 @@ struct ContainerTestCommandTests {
         #expect(kept.errorOutput.contains("signed is signed already; sign the document, which"))
     }
 
+    @Test("--host is the host of recorded events; a document's own tests run as they are written")
+    func host() throws {
+        let document = try write(
+            "GTM-1",
+            #"""
+            {"id": "GTM-1", "version": 1, "macros": {"host": {"type": "host_name"}},
+             "rules": {"here": {"conditions": [{"macro": "host", "equals": "web-1"}]}},
+             "tags": [{"name": "t", "type": "prioritise", "priority": "critical", "rules": ["here"]}],
+             "tests": [{"name": "elsewhere", "event": {"name": "n"}, "expect": {"tags": []}},
+                       {"name": "there", "host": "web-1", "event": {"name": "n"}, "expect": {"tags": ["t"]}}]}
+            """#)
+        let events = try write("events", "{\"name\":\"n\"}\n")
+        let (code, kept) = KeptConsole.run(
+            "container", "test", document, "--events", events, "--host", "web-1")
+        #expect(code == .success, "\(kept.output)")
+        #expect(kept.output.contains("fires  t\n"), "\(kept.output)")
+    }
+
     @Test(
         "tm16: a failing test ends with 1, a bad document or event with 65, a file that cannot be read with 74"
     )

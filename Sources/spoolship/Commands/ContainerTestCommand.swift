@@ -26,8 +26,8 @@ enum ContainerTestCommand {
             Command.Option("events FILE", "recorded events to show"),
             Command.Option(
                 "host NAME", repeats: true,
-                "the machine's name, for rollouts; with several, the first is used and the share of each is "
-                    + "shown"
+                "the machine's name for recorded events; with several, the first is used and the share of "
+                    + "each in rollouts is shown"
             ),
             Command.Option("app APP", "the app of the recorded events; default their own, else default"),
             .json,
@@ -148,7 +148,8 @@ private struct ContainerTest {
         var all: [[String]] = []
         for test in document.tests {
             let failures = try orFail(
-                .badData, try test.failures(in: document, facts: agent.facts, events: agent.events))
+                .badData,
+                try test.failures(in: document, facts: agent.factsOfTests, events: agent.eventsOfTests))
             all.append(failures)
             guard isText else { continue }
             try console.print(
@@ -316,8 +317,14 @@ private struct ContainerTest {
 /// document is for many machines, and this one's configuration need not be typical.
 struct TrialAgent {
     let settings: Settings?
+    /// What rules know of the machine that `--host` names.
     let facts: AgentFacts
+    /// How the machine that `--host` names reads events.
     let events: EventOptions
+    /// The facts without `--host`: a document's own tests name their hosts themselves.
+    let factsOfTests: AgentFacts
+    /// The options without `--host`.
+    let eventsOfTests: EventOptions
 
     /// Reads what is known from the options; throws with code 78 if `--config` names a configuration with
     /// mistakes.
@@ -329,6 +336,9 @@ struct TrialAgent {
         facts.keyLengths = settings?.keyLengths ?? []
         self.facts = facts
         events = settings?.trialEvents(on: facts.hostName ?? "") ?? EventOptions()
+        facts.hostName = nil
+        factsOfTests = facts
+        eventsOfTests = settings?.trialEvents(on: "") ?? EventOptions()
     }
 
     /// Prints all mistakes and weaknesses of a document to standard error, with line and column.
