@@ -110,12 +110,36 @@ struct CheckCommandTests {
     @Test(
         "--sample names the runtime that has wrapped the lines, and says if no format fits; not if one is set",
         arguments: [
-            (#"2026-11-29T10:00:00.1Z stdout F a=1"#, "", "add format = \"cri\" to [apps.pods]"),
+            (#"2026-11-29T10:00:00.1Z stdout F just text"#, "", "lines: add format = \"cri\" to [apps.pods]"),
             (
                 #"{"log":"a\n","stream":"stdout","time":"2026-11-29T10:00:00.1Z"}"#, "",
-                "add format = \"docker\" to [apps.pods]"
+                "lines: add format = \"docker\" to [apps.pods]"
             ),
-            (#"2026-11-29T10:00:00.1Z stdout F a=1"#, "format = \"cri\"", nil),
+            (
+                #"2026-11-29T10:00:00.1Z stdout F {"a":1}"#, "",
+                "lines: add format = \"cri\" to [apps.pods]"
+            ),
+            (
+                #"{"log":"a=\"1\"\n","stream":"stdout","time":"2026-11-29T10:00:00.1Z"}"#, "",
+                "of the format logfmt: add format = \"docker\" and parse = \"logfmt\" to [apps.pods]"
+            ),
+            (
+                "2026-11-29T10:00:00.1Z stdout P 192.0.2.7 - - [20/Nov/2026:09:59:00 +0000] \"GET\n"
+                    + "2026-11-29T10:00:00.1Z stderr F other\n"
+                    + #"2026-11-29T10:00:00.1Z stdout F  / HTTP/1.1" 200 5 "-" "curl""# + "\n"
+                    + "2026-11-29T10:00:00.1Z stdout F "
+                    + String(
+                        repeating:
+                            #"192.0.2.7 - - [20/Nov/2026:09:59:00 +0000] "GET / HTTP/1.1" 200 5 "-" "c""#
+                            + "\n2026-11-29T10:00:00.1Z stdout F ", count: 8)
+                    + #"192.0.2.7 - - [20/Nov/2026:09:59:00 +0000] "GET / HTTP/1.1" 200 5 "-" "c""#, "",
+                "of the format nginx: add format = \"cri\" and parse = \"nginx\" to [apps.pods]"
+            ),
+            (
+                #"2026-11-29T10:00:00.1Z stdout F a=1"#, "format = \"cri\"",
+                "of the format logfmt: add parse = \"logfmt\" to [apps.pods]"
+            ),
+            (#"2026-11-29T10:00:00.1Z stdout F just text"#, "format = \"cri\"", nil),
             ("just text", "", "no built-in format fits"),
         ])
     func sampleGuess(line: String, setting: String, hint: String?) throws {

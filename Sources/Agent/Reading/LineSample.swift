@@ -63,8 +63,8 @@ public struct LineSample: Sendable {
         public var firstFailure: (line: Int, column: Int, expected: String)?
         /// Number of lines that begin with `{` and are not valid JSON.
         public var brokenJSON = 0
-        /// The built-in format that the lines resemble, if no format is set; with the number of records that
-        /// match it and the number that were tried.
+        /// The built-in format that the lines resemble, or what a container's runtime has wrapped in them, if
+        /// no format is set; with the number of records that match it and the number that were tried.
         public var guess: (name: String, matched: Int, records: Int)?
         /// The value of `format` for the container's runtime that has wrapped the lines, if none is set.
         public var wrapper: String?
@@ -172,27 +172,46 @@ public struct LineSample: Sendable {
         }
         isWithoutSchemas =
             lines.contains { $0.fate == .record } && schemas.set.schemas.contains { $0.name != "log" }
-        if texts.format == nil, place.flatMap({ settings.apps[$0.app]?.format }) == nil {
-            guessFormat(bytes, isSpool: isSpool, areObjects: objects >= 0, isTextSent: sent > 0)
+        if texts.format == nil {
+            let wrapper = place.flatMap { settings.apps[$0.app]?.format }
+            guessFormat(
+                bytes, wrappedBy: wrapper, isSpool: isSpool, areObjects: objects >= 0, isTextSent: sent > 0)
         }
     }
 
-    /// Guesses what an app without a format should set for its lines.
+    /// Guesses what an app without `parse` should set for its lines.
     ///
-    /// - Parameter areObjects: whether at least half of the lines are objects. One line does not tell: a
-    ///   program may print a banner before its first object.
-    /// - Parameter isTextSent: whether text is sent: not if all of it is quarantined.
+    /// - Parameters:
+    ///   - known: the wrapper that the app's `format` names; nil if it is to be guessed, too.
+    ///   - areObjects: whether at least half of the lines are objects. One line does not tell: a program may
+    ///     print a banner before its first object.
+    ///   - isTextSent: whether text is sent: not if all of it is quarantined.
     private mutating func guessFormat(
-        _ bytes: [UInt8], isSpool: Bool, areObjects: Bool, isTextSent: Bool
+        _ bytes: [UInt8], wrappedBy known: LineWrapper?, isSpool: Bool, areObjects: Bool, isTextSent: Bool
     ) {
-        if !isSpool {
-            texts.wrapper = bytes.withUnsafeBytes { LineWrapper.guess($0)?.rawValue }
+        let found = known == nil && !isSpool ? bytes.withUnsafeBytes { LineWrapper.guess($0) } : nil
+        texts.wrapper = found?.rawValue
+        if let wrapper = known ?? found {
+            let inner = bytes.withUnsafeBytes { wrapper.unwrapped($0, most: FormatGuess.mostLines) }
+            if !LineSample.areObjects(inner) {
+                guess(inner)
+            }
+        } else if !areObjects {
+            guess(bytes)
+            texts.isUnknown = texts.guess == nil && !isSpool && isTextSent
         }
-        guard texts.wrapper == nil, !areObjects else { return }
-        texts.guess = bytes.withUnsafeBytes { FormatGuess.of($0) }.map {
-            ($0.name, $0.matched, $0.records)
-        }
-        texts.isUnknown = texts.guess == nil && !isSpool && isTextSent
+    }
+
+    /// Guesses the format of lines that are not wrapped.
+    private mutating func guess(_ lines: [UInt8]) {
+        texts.guess = lines.withUnsafeBytes { FormatGuess.of($0) }.map { ($0.name, $0.matched, $0.records) }
+    }
+
+    /// Whether at least half of the lines begin as objects do.
+    private static func areObjects(_ text: [UInt8]) -> Bool {
+        let lines = text.split(separator: 0x0A)
+        let objects = lines.count { line in line.first { $0 > 0x20 } == UInt8(ascii: "{") }
+        return objects * 2 >= lines.count
     }
 
     /// Takes over what the pass has counted so far of lines of text.

@@ -27,6 +27,34 @@ extension LineWrapper {
         }
     }
 
+    /// What programs wrote: the pieces of each line joined, with a line feed after it. Lines that are not
+    /// wrapped, and those of programs that have not ended, are left out.
+    ///
+    /// - Parameter most: the most lines that are unwrapped.
+    public func unwrapped(_ lines: UnsafeRawBufferPointer, most: Int) -> [UInt8] {
+        var text: [UInt8] = []
+        var count = 0
+        // The unfinished lines of stdout and of stderr.
+        var unfinished: [[UInt8]] = [[], []]
+        walk(lines) { line, piece in
+            guard let piece else { return true }
+            let stream = piece.isError ? 1 : 0
+            let whole = UnsafeRawBufferPointer(rebasing: lines[line])
+            unfinished[stream] += decoded(UnsafeRawBufferPointer(rebasing: whole[piece.text]))
+            guard piece.isLast else { return true }
+            text += unfinished[stream] + [0x0A]
+            unfinished[stream] = []
+            count += 1
+            return count < most
+        }
+        return text
+    }
+
+    /// The text of a piece without the escapes of its wrapper.
+    private func decoded(_ text: UnsafeRawBufferPointer) -> [UInt8] {
+        self == .docker ? JSONString.decoded(text.bindMemory(to: UInt8.self)) : Array(text)
+    }
+
     /// Calls `body` for each line, with its range (LF included) and what it wraps; nil if it is not wrapped.
     /// Stops when `body` returns false.
     func walk(_ lines: UnsafeRawBufferPointer, _ body: (_ line: Range<Int>, WrappedPiece?) -> Bool) {

@@ -98,16 +98,8 @@ struct SampleReport {
         if texts.brokenJSON > 0 {
             lines.append("\(texts.brokenJSON) lines begin with { and are not JSON: sent as text")
         }
-        if let guess = texts.guess {
-            let share = guess.matched * 100 / max(guess.records, 1)
-            lines.append(
-                "\(share) % of the first \(guess.records) records are of the format \(guess.name): add"
-                    + " parse = \"\(guess.name)\" to [apps.\(sample.app)]")
-        }
-        if let wrapper = texts.wrapper {
-            lines.append(
-                "a container's runtime has wrapped the lines: add format = \"\(wrapper)\" to"
-                    + " [apps.\(sample.app)]")
+        if let suggestion {
+            lines.append("\(suggestion) to [apps.\(sample.app)]")
         }
         if texts.isUnknown {
             lines.append(
@@ -115,6 +107,24 @@ struct SampleReport {
                     + "reading; parse also takes a template, or csv with columns, and pattern an expression")
         }
         return lines
+    }
+
+    /// What the lines seem to be, and the settings to add; nil if nothing is known.
+    private var suggestion: String? {
+        let guess = sample.texts.guess.map { guess in
+            let share = guess.matched * 100 / max(guess.records, 1)
+            return (
+                records: "\(share) % of the first \(guess.records) records are of the format \(guess.name)",
+                setting: "parse = \"\(guess.name)\""
+            )
+        }
+        guard let wrapper = sample.texts.wrapper else {
+            return guess.map { "\($0.records): add \($0.setting)" }
+        }
+        let wrapped = "a container's runtime has wrapped the lines"
+        let setting = "format = \"\(wrapper)\""
+        return guess.map { "\(wrapped), and \($0.records): add \(setting) and \($0.setting)" }
+            ?? "\(wrapped): add \(setting)"
     }
 
     /// How many lines have each word, the most frequent first; after ten words the rest as one number.
