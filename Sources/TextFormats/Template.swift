@@ -27,6 +27,9 @@ struct Template: Sendable {
         case rest
         /// PostgreSQL's `LEVEL:  message`, to the end of the record: `level` and `message`.
         case severityAndMessage
+        /// A text that may hold the byte that ends it, which has no blank after it until the next field ends:
+        /// the user in PostgreSQL's `%u@%d `. The last such byte counts.
+        case account
         /// PostgreSQL's `%q`, which takes no text: only sessions write what follows. In the other processes'
         /// lines the severity follows at once.
         case sessionsOnly
@@ -151,7 +154,7 @@ struct Template: Sendable {
             case .request: names += ["method", "path", "protocol", "request"].map { Array($0.utf8) }
             case .hostPort: names += ["vhost", "port"].map { Array($0.utf8) }
             case .severityAndMessage: names += ["level", "message"].map { Array($0.utf8) }
-            case .text, .number, .rest, .sessionsOnly, .skipped: break
+            case .text, .number, .rest, .account, .sessionsOnly, .skipped: break
             }
             if !field.name.isEmpty {
                 names.append(RecordWriter.name(quoted: Array(field.name.buffer)))
@@ -215,6 +218,9 @@ struct Template: Sendable {
                     guard reader.skip(fields[index].literal) else { return reader.fail("LEVEL:  ") }
                 case .time, .maybeTime:
                     guard Template.parseTime(fields[index], &reader, into: &writer) else { return false }
+                case .account:
+                    guard let value = Template.account(fields[index], &reader) else { return false }
+                    Template.write(value, of: fields[index], into: &writer)
                 default:
                     if let value = Template.value(of: fields[index], &reader) {
                         Template.write(value, of: fields[index], into: &writer)
@@ -351,6 +357,18 @@ struct Template: Sendable {
         return reader.until(field.literal)
     }
 
+    /// Reads a field up to the last place of its literal, one byte, before the next blank; nil, with a note,
+    /// if the literal is missing.
+    private static func account(_ field: Step, _ reader: inout LineReader) -> Bytes? {
+        let start = reader.p
+        guard value(of: field, &reader) != nil else { return nil }
+        let word = reader.rest.prefix(reader.rest.firstIndex(of: UInt8(ascii: " ")) ?? 0)
+        if let last = word.lastIndex(of: field.literal[0]) {
+            reader.p += last + 1
+        }
+        return Bytes(start, reader.p - 1 - start)
+    }
+
     /// Reads a field up to the quote that ends it, and steps over the literal, which begins with that quote.
     @inline(__always)
     private static func quoted(_ field: Step, _ reader: inout LineReader) -> Bytes? {
@@ -388,7 +406,7 @@ struct Template: Sendable {
         let isMissing = value.isEmpty || value.count == 1 && value[0] == UInt8(ascii: "-")
         guard !isMissing else { return }
         switch field.kind {
-        case .text:
+        case .text, .account:
             if field.isQuoted, value.firstIndex(of: UInt8(ascii: "\\")) != nil {
                 writer.unescaped(quoted: field.name, value)
             } else {

@@ -346,6 +346,20 @@ enum TemplateCompiler {
         if !literal.isEmpty {
             parts.append(.literal(literal))
         }
+        return withAccount(parts)
+    }
+
+    /// The parts of `%u@%d ` with the user as a text that may hold `@`, as the users of Kerberos and LDAP do.
+    private static func withAccount(_ parts: [Part]) -> [Part] {
+        var parts = parts
+        for index in parts.indices.dropLast(3) {
+            guard case .field(var user) = parts[index], user.name == RecordWriter.quotedName("user"),
+                case .literal([UInt8(ascii: "@")]) = parts[index + 1], case .field = parts[index + 2],
+                case .literal(let end) = parts[index + 3], end.first == UInt8(ascii: " ")
+            else { continue }
+            user.kind = .account
+            parts[index] = .field(user)
+        }
         return parts
     }
 }

@@ -239,6 +239,21 @@ struct TemplateTests {
             ])
     }
 
+    @Test("a PostgreSQL user may hold @, as those of Kerberos and LDAP do")
+    func users() throws {
+        let format = try format("postgresql")
+        for (text, user, database) in [
+            ("alice@CORP.EXAMPLE@shop", "alice@CORP.EXAMPLE", "shop"), ("alice@shop", "alice", "shop"),
+            ("a b@c@shop", "a b@c", "shop"), ("[unknown]@[unknown]", "[unknown]", "[unknown]"),
+        ] {
+            let object = try object(format, "2026-11-29 10:00:00.123 UTC [7] \(text) LOG:  mail to x@y")
+            #expect(object["user"] == .string(user) && object["database"] == .string(database), "\(object)")
+            #expect(object["message"] == "mail to x@y")
+        }
+        let object = try object(format, "2026-11-29 10:00:00.123 UTC [7] LOG:  mail to x@y z")
+        #expect(object["message"] == "mail to x@y z" && object["user"] == nil)
+    }
+
     @Test("JSON numbers are numbers, a dash is no member, and the line is kept if requested")
     func fields() throws {
         let format = try format("$a,${n:number},$b", numbers: ["b"], keepLine: "raw")
