@@ -156,6 +156,21 @@ struct Bytes {
     /// The slice from the beginning of a piece of it to its own end.
     func endingAt(of piece: Bytes) -> Bytes { Bytes(piece.start, end - piece.start) }
 
+    /// The line without a carriage return at its end: line ends of Windows are CR and LF.
+    @inline(__always)
+    var withoutReturn: Bytes { last == 0x0D ? prefix(count - 1) : self }
+
+    /// A copy whose lines end with LF; nil if none of them ends with CR and LF.
+    var withLineFeedsOnly: [UInt8]? {
+        guard firstIndex(of: 0x0D) != nil else { return nil }
+        var copy: [UInt8] = []
+        copy.reserveCapacity(count)
+        for index in 0..<count where self[index] != 0x0D || dropping(index + 1).first != 0x0A {
+            copy.append(self[index])
+        }
+        return copy.count < count ? copy : nil
+    }
+
     /// The text without the backquotes around it, in which statements put names.
     var unquoted: Bytes {
         count > 1 && first == UInt8(ascii: "`") && last == UInt8(ascii: "`")

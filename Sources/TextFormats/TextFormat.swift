@@ -95,6 +95,8 @@ public final class TextFormat: Sendable {
     public let parses: Bool
     /// Name of the member whose text is the record, if the format is `json_in`; otherwise nil.
     public let jsonMember: [UInt8]?
+    /// Whether a line may be a header of columns. Stored for the same reason as `parses`.
+    private let mayHaveHeader: Bool
 
     /// Most bytes of one record of several lines, 64 KiB. A longer record is split, so that a log in which no
     /// line begins a record is not read as one endless record.
@@ -151,6 +153,11 @@ public final class TextFormat: Sendable {
             jsonMember = name
         } else {
             jsonMember = nil
+        }
+        if case .columns = kind {
+            mayHaveHeader = true
+        } else {
+            mayHaveHeader = false
         }
         if case .none = kind {
             parses = false
@@ -238,16 +245,16 @@ public final class TextFormat: Sendable {
     /// `first_line` a line of JSON is a record alone, and the line after it begins another.
     ///
     /// - Parameters:
-    ///   - line: the line, without its line feed. An empty line belongs to the record before it, unless that
-    ///     is a line of JSON.
+    ///   - line: the line, without its line feed; a carriage return at its end does not count. An empty line
+    ///     belongs to the record before it, unless that is a line of JSON.
     ///   - previous: the line before it; empty for the first line. MariaDB's slow log needs it.
     public func begins(_ line: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer) -> Bool {
-        guard line.count > 0 else { return first == nil && TextFormat.isObject(previous) }
-        let bytes = Bytes(line)
+        let bytes = Bytes(line).withoutReturn
+        guard !bytes.isEmpty else { return first == nil && TextFormat.isObject(previous) }
         if let first { return first.finds(bytes) }
         if TextFormat.isObject(line) || TextFormat.isObject(previous) { return true }
         return switch kind {
-        case .builtIn(let format): format.begins(bytes, after: Bytes(previous))
+        case .builtIn(let format): format.begins(bytes, after: Bytes(previous).withoutReturn)
         case .template(let template): template.begins(bytes)
         case .pattern, .columns, .jsonIn, .none: true
         }
@@ -264,10 +271,18 @@ public final class TextFormat: Sendable {
 
     // MARK: Parsing
 
+    /// Whether a line only names the columns of `csv` or `tsv`, as the first line of many files does. It is
+    /// no record.
+    public func isHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard mayHaveHeader, case .columns(let columns) = kind else { return false }
+        return columns.isHeader(Bytes(line).withoutReturn)
+    }
+
     /// Writes a record as an object, with a line feed after it.
     ///
     /// - Parameters:
-    ///   - record: one line, or several with line feeds between them, without the last line feed.
+    ///   - record: one line, or several with line feeds between them, without the last line feed. Lines that
+    ///     end with CR and LF are read as if they ended with LF.
     ///   - readable: number of bytes that may be loaded from the record's first byte on, at least its
     ///     length. Texts are copied 16 bytes at a time if that many are readable.
     ///   - keepsLine: false leaves out the member for the original line, which may hold a withheld value.
@@ -277,8 +292,20 @@ public final class TextFormat: Sendable {
         _ record: UnsafeRawBufferPointer, readable: Int, keepsLine: Bool = true,
         into writer: inout RecordWriter
     ) -> TextFailure? {
-        let bytes = Bytes(record)
-        writer.begin(readableTo: bytes.start + max(readable, bytes.count))
+        let bytes = Bytes(record).withoutReturn
+        guard joinsLines, let lines = bytes.withLineFeedsOnly else {
+            return parse(bytes, readable: max(readable, bytes.count), keepsLine: keepsLine, into: &writer)
+        }
+        return lines.withUnsafeBytes {
+            parse(Bytes($0), readable: $0.count, keepsLine: keepsLine, into: &writer)
+        }
+    }
+
+    /// Writes a record whose lines end with line feeds.
+    private func parse(
+        _ bytes: Bytes, readable: Int, keepsLine: Bool, into writer: inout RecordWriter
+    ) -> TextFailure? {
+        writer.begin(readableTo: bytes.start + readable)
         var reader = LineReader(bytes)
         let isParsed =
             switch kind {
@@ -300,13 +327,16 @@ public final class TextFormat: Sendable {
     /// Writes a text as `{"message":…}`, with a line feed after it: an event from a line that has no format.
     ///
     /// - Parameters:
-    ///   - text: the line or lines, without the last line feed.
+    ///   - text: the line or lines, without the last line feed. CR and LF between lines become LF.
     ///   - readable: as in `parse`.
     ///   - more: further members, already JSON; empty for none.
     public static func wrap(
         _ text: UnsafeRawBufferPointer, readable: Int, more: [UInt8] = [], into writer: inout RecordWriter
     ) {
         let bytes = Bytes(text)
+        if let lines = bytes.withLineFeedsOnly {
+            return lines.withUnsafeBytes { wrap($0, readable: $0.count, more: more, into: &writer) }
+        }
         writer.begin(readableTo: bytes.start + max(readable, bytes.count))
         writer.text("message", bytes)
         if !more.isEmpty {

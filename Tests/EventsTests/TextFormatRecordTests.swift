@@ -58,6 +58,21 @@ struct TextFormatRecordTests {
         #expect(counts.texts["shop"]?.last == TextFailure(column: 1, expected: " - "))
     }
 
+    @Test("a header of csv is no record, and is not counted")
+    func header() throws {
+        var reading = Reading(
+            try options { format, _ in
+                format.parse = "csv"
+                format.columns = ["when", "what"]
+            })
+        #expect(reading.read("when,what").verdict.kind == .blank)
+        #expect(reading.read("when,what\r").verdict.kind == .blank)
+        let (verdict, output) = reading.read("when,then")
+        #expect(verdict.kind == .accepted)
+        #expect(try object(output)["what"] == "then")
+        #expect(reading.pass.counts.parsed == 1)
+    }
+
     @Test("with unmatched = quarantine such a line is quarantined, with the position of the mismatch")
     func quarantined() throws {
         var reading = Reading(

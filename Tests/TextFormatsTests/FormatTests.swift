@@ -644,6 +644,97 @@ struct PatternTests {
         #expect(throws: TextFormatError.self) { try format("csv") }
     }
 
+    @Test("a line with the names of the columns is a header, in quotes or not")
+    func header() throws {
+        func isHeader(_ format: TextFormat, _ line: String) -> Bool {
+            Array(line.utf8).withUnsafeBytes { format.isHeader($0) }
+        }
+        let csv = try format("csv", columns: ["time", "level", "message"])
+        for line in ["time,level,message", #""time","level","message""#, "time,level,message\r"] {
+            #expect(isHeader(csv, line), "\(line)")
+        }
+        for line in [
+            "", "time", "time,level", "time,level,", "time,level,message,", "time,level,text",
+            "\"time,level,message",
+            "Time,Level,Message", "time\tlevel\tmessage",
+        ] {
+            #expect(!isHeader(csv, line), "\(line)")
+        }
+        #expect(isHeader(try format("tsv", columns: ["a", "b"]), "a\tb"))
+        // One word says nothing: it may be a value.
+        #expect(!isHeader(try format("csv", columns: ["a"]), "a"))
+        #expect(!isHeader(try format("logfmt", columns: ["a", "b"]), "a,b"))
+    }
+
+    /// Texts with what the corpus lacks: loggers and headers that are recognised by the end of a line.
+    static let lineEnds: [(format: String, text: String)] = [
+        (
+            "java",
+            "[2026-11-29 10:00:00,413] INFO started (kafka.server.KafkaServer)\n"
+                + "[2026-11-29 10:00:01,413] ERROR failed (kafka.server.KafkaServer)\n"
+                + "java.io.IOException: closed\n\tat shop.Db.read(Db.java:9)\n\n"
+        ),
+        (
+            "mysql_slow",
+            "/usr/sbin/mariadbd, Version: 10.11.14-MariaDB (Debian 12). started with:\n"
+                + "Tcp port: 0  Unix socket: /run/mysqld/mysqld.sock\nTime\t\t    Id Command\tArgument\n"
+                + "# Time: 261129 10:00:00\n# User@Host: shop[shop] @ localhost []\n# Query_time: 1.0\n"
+                + "use shop;\nSET timestamp=1795946400;\nSELECT 1;\n"
+        ),
+        ("python", "2026-11-29 10:00:00,444 INFO a: b\n{\"a\": 1}\n\n2026-11-29 10:00:00,444 INFO a: b\n"),
+    ]
+
+    @Test("a log whose lines end with CR and LF has the records of one with LF")
+    func carriageReturns() throws {
+        var logs: [(name: String, format: TextFormat, bytes: [UInt8])] = []
+        for (file, name) in FormatTests.files {
+            let columns = name == "csv" ? ["time", "id", "note", "code"] : []
+            logs.append((file, try format(name, columns: columns), try Fixture.bytes("\(file).log")))
+        }
+        for (file, name, _, _) in PackageLogTests.files {
+            logs.append((file, try format(name), try Fixture.bytes("packages/\(file)")))
+        }
+        for row in FormatTable.rows {
+            let text = row.samples.map { $0.text + "\n" }.joined()
+            logs.append(("samples of \(row.name)", try format(row.name), Array(text.utf8)))
+        }
+        for (name, text) in Self.lineEnds {
+            logs.append((text, try format(name), Array(text.utf8)))
+        }
+        logs.append(
+            (
+                "template", try format("${time:time} $message", keepLine: "line"),
+                Array("2026-11-29T10:00:00Z a\n\tb\n2026-11-29T10:00:01Z c\n".utf8)
+            ))
+        logs.append(
+            (
+                "pattern", try format(pattern: #"^(?P<a>\w+)(?:\s(?P<b>.*))?$"#, firstLine: #"^\w+$"#),
+                Array("one\n two\nthree\n".utf8)
+            ))
+        for (name, format, bytes) in logs {
+            let windows = bytes.flatMap { $0 == 0x0A ? [0x0D, 0x0A] : [$0] }
+            let expected = records(bytes, format)
+            let found = records(windows, format)
+            #expect(found.map(\.lines) == expected.map(\.lines), "\(name)")
+            for (one, other) in zip(found, expected) {
+                let record = try? parsed(format, one.bytes).get()
+                #expect(record == (try? parsed(format, other.bytes).get()), "\(name) \(other.lines)")
+            }
+            let guess = windows.withUnsafeBytes { FormatGuess.of($0) }
+            #expect(guess == bytes.withUnsafeBytes { FormatGuess.of($0) }, "\(name)")
+        }
+    }
+
+    @Test("a text of several lines has line feeds between them in its message, whatever the file has")
+    func wrappedReturns() throws {
+        var writer = RecordWriter()
+        Array("a\r\nb\rc\r\n\r\nd".utf8).withUnsafeBytes {
+            TextFormat.wrap($0, readable: $0.count, into: &writer)
+        }
+        let object = try JSONValue(parsing: Array(writer.bytes.dropLast()))
+        #expect(object["message"] == "a\nb\rc\n\nd")
+    }
+
     @Test("a record begins as first_line says")
     func firstLine() throws {
         let format = try format(firstLine: #"^\d{4}-"#)

@@ -50,6 +50,7 @@ extension LineSource {
         _ text: UnsafeBufferPointer<UInt8>, by format: TextFormat, _ next: Int, readable: Int? = nil,
         stream: [UInt8]? = nil, _ counts: inout EventCounts
     ) -> Reading? {
+        if format.isHeader(UnsafeRawBufferPointer(text)) { return .blank(next: next) }
         let failure = format.parse(
             UnsafeRawBufferPointer(text), readable: readable ?? text.count,
             keepsLine: withholding.texts != .members, into: &textRecord)

@@ -5,6 +5,8 @@ struct ColumnFormat: Sendable {
     private let separator: UInt8
     /// Names of the columns, in quotes and with a colon.
     private let names: [[UInt8]]
+    /// The names as a line of the file may have them.
+    private let plainNames: [[UInt8]]
     /// For each column, whether `numbers` has its name.
     private let isNumber: [Bool]
 
@@ -12,11 +14,28 @@ struct ColumnFormat: Sendable {
     init(_ separator: UInt8, _ columns: [String], numbers: [String]) {
         self.separator = separator
         names = columns.map { RecordWriter.quotedName($0) }
+        plainNames = columns.map { Array($0.utf8) }
         isNumber = columns.map { numbers.contains($0) }
     }
 
     /// Names of the members of a record.
     var memberNames: [[UInt8]] { names.map { RecordWriter.name(quoted: $0) } }
+
+    /// Whether the fields of a line are the names of the columns, in quotes or not. The only column of a line
+    /// may have its name as a value.
+    func isHeader(_ line: Bytes) -> Bool {
+        guard plainNames.count > 1 else { return false }
+        var reader = LineReader(line)
+        for (index, name) in plainNames.enumerated() {
+            if index > 0 {
+                guard reader.next == separator else { return false }
+                reader.p += 1
+            }
+            let isQuoted = separator == UInt8(ascii: ",") && reader.skip("\"")
+            guard reader.skip(name), !isQuoted || reader.skip("\"") else { return false }
+        }
+        return reader.isAtEnd
+    }
 
     /// Reads a record, which must have exactly one field for each column. An empty text is written as one, an
     /// empty number is left out.
