@@ -30,6 +30,8 @@ struct AgentRecords: Sendable {
     var forget: @Sendable (EventCondition) async -> Void = { _ in }
     /// The files around the queue, for an erasure.
     var places: ErasurePlaces?
+    /// The spool's directory.
+    var spoolDirectory = ""
     /// Receives a message when records are removed for good. Nil while no agent runs: then the caller sees
     /// the result.
     var log: Log?
@@ -66,6 +68,21 @@ struct AgentRecords: Sendable {
                 .init("deadline", .string(next.name)), .init("due_ms", .integer(Int(due.milliseconds))),
                 .init("left_seconds", .integer(Int((due - now) / .seconds(1)))),
             ])
+    }
+
+    /// What would be lost with the queue and the spool: deliveries that were not acknowledged, and files with
+    /// bytes that no commit covers. `whole` is false if there may be more files.
+    func left() async throws -> JSONValue {
+        let checkpoints = try await queue.checkpoints()
+        let read = Dictionary(
+            checkpoints.map { ($0.restoringPath.path, $0.offset) }, uniquingKeysWith: max)
+        let directory = spoolDirectory
+        let backlog = SilentFiles.answer(about: directory) { SpoolBacklog.measure(in: directory, read: read) }
+        return [
+            "events": .integer(queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.queued }),
+            "files": .integer(backlog?.files ?? 0), "bytes": .integer(Int(backlog?.bytes.value ?? 0)),
+            "whole": .bool(backlog?.isWhole ?? false),
+        ]
     }
 
     /// One record with its content.

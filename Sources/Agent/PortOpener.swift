@@ -32,7 +32,7 @@ struct PortOpener {
                 maxEventSize: settings.spool.maxEventSize,
                 time: agent.time, deadlines: { [agent] in await agent.deadlines }, driver: parts.driver,
                 forget: { [agent, parts] in await agent.forget($0, in: parts) },
-                places: settings.erasurePlaces,
+                places: settings.erasurePlaces, spoolDirectory: settings.spool.directory,
                 log: agent.log))
         routes.addTap(tap)
         routes.addBackfill(parts.backfill)

@@ -14,6 +14,8 @@ public struct StoredRecords: Sendable {
     private let queue: QueueStore
     /// The files around the queue, for an erasure.
     private let places: ErasurePlaces
+    /// The spool's directory.
+    private let spoolDirectory: String
 
     /// Opens the queue of a configuration, runs `body` on an event loop and closes the queue. Blocks until
     /// then.
@@ -38,7 +40,9 @@ public struct StoredRecords: Sendable {
             sink.attach(to: loop)
             let queue = try relaying(
                 try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink)), AgentError.init(_:))
-            let value = await body(StoredRecords(queue: queue, places: settings.erasurePlaces))
+            let value = await body(
+                StoredRecords(
+                    queue: queue, places: settings.erasurePlaces, spoolDirectory: settings.spool.directory))
             await queue.close()
             return value
         }
@@ -47,7 +51,8 @@ public struct StoredRecords: Sendable {
     /// Answers a request to the control API, if it concerns records only.
     package func answer(_ request: ControlRequest) async -> ControlResponse {
         var routes = ControlRoutes()
-        routes.addRecords(AgentRecords(queue: queue, rereader: nil, places: places))
+        routes.addRecords(
+            AgentRecords(queue: queue, rereader: nil, places: places, spoolDirectory: spoolDirectory))
         return await routes.answer(request)
     }
 

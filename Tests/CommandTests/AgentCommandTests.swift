@@ -302,7 +302,7 @@ struct AgentCommandTests {
         let (_, letters) = KeptConsole.run("dead-letters", "purge", "--config", agent.configuration)
         #expect(letters.errorOutput.contains("2 dead letters will be removed"), "\(letters.errorOutput)")
         let (_, named) = KeptConsole.run("dead-letters", "purge", "7", "--config", agent.configuration)
-        #expect(named.errorOutput.contains("1 named entries will be removed"), "\(named.errorOutput)")
+        #expect(named.errorOutput.contains("1 named entry will be removed"), "\(named.errorOutput)")
         let (_, counted) = KeptConsole.run("queue", "list", "--count", "--config", agent.configuration)
         #expect(counted.output == "1234\n")
         let (_, purged) = KeptConsole.run(

@@ -43,6 +43,25 @@ extension EndToEnd {
             return printed + [shown.text]
         }
 
+        @Test("what is left names the queue and the files that were not read, with and without an agent")
+        func left() throws {
+            let bench = try filled()
+            #expect(try bench.command("queue", "left").text == "120 events are not sent\n")
+            #expect(try bench.stopAgent() == 0)
+            #expect(try bench.command("queue", "left").text == "120 events are not sent\n")
+            try bench.append(keyed(110..<112), to: "app.jsonl")
+            try bench.append("{\"name\":\"a\"}\n", to: "other.jsonl")
+            let bytes = keyed(110..<112).utf8.count + 13
+            let more = ", and 2 files with \(bytes) B were not read yet\n"
+            #expect(try bench.command("queue", "left").text == "120 events are not sent" + more)
+            let json = try JSONValue(parsing: try bench.command("queue", "left", "--json").text)
+            #expect(json == ["events": 120, "files": 2, "bytes": .integer(bytes), "whole": true])
+            try bench.startAgent()
+            try wait(.seconds(30), "the rest to be read and sent", every: .milliseconds(100)) {
+                try bench.command("drain").code == 0 && bench.command("queue", "left").text.isEmpty
+            }
+        }
+
         @Test("the commands print the same from the agent's answers and from the file")
         func sameWithAndWithoutAgent() throws {
             let bench = try filled()

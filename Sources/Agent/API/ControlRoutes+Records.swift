@@ -11,6 +11,8 @@ extension ControlRoutes {
             let text = try body.required("where", try body.text("where"))
             return .json(try await records.erase(where: text, isTrial: try body.flag("dry_run")))
         }
+        // Registered before the route of one record, which would take "left" for an id.
+        answer("GET", "/v1/queue/left") { _, _ in .json(try await records.left()) }
         for store in RecordStore.allCases {
             let path = "/v1/\(store.rawValue)"
             answer("GET", path, takes: store.filters + ["after", "limit"]) { _, query in

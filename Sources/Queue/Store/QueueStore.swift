@@ -166,6 +166,11 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         return restored
     }
 
+    /// How far each file of the spool was read, as of the last commit.
+    package func checkpoints() throws(QueueError) -> [Checkpoint] {
+        try reading { file throws(QueueError) in try RestoredState(file).checkpoints }
+    }
+
     /// Ends the store: makes acknowledgements durable and closes the file. Later calls fail with
     /// `closed`.
     public func close() {

@@ -10,7 +10,7 @@ enum RecordCommands {
         stored(
             .queue, "queued events, most important first", purge: "and counts them as discarded",
             filters: [.destination, .priority])
-        + [queueMove]
+        + [queueMove, queueLeft]
         + stored(
             .deadLetters, "events that destinations rejected, and why", retry: "sends them again",
             filters: [.destination, .app, .reason])
@@ -40,6 +40,39 @@ enum RecordCommands {
             ", \(kept) stay: in flight, or \(target) gets or got them anyway (purge them if \(source) is "
             + "gone)"
         try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(kept > 0 ? rest : "")")
+    }
+
+    private static let queueLeft = Command(
+        name: "queue left", summary: "says in a line what is not sent or not read yet",
+        details:
+            "The events that wait in the queue, and the files of the spool with bytes that were not read: "
+            + "what a purge of the package deletes. Prints nothing if nothing is left.\n\n" + access,
+        options: [.json]
+    ) { invocation in
+        let left = try invocation.askForRecords("GET", "/v1/queue/left", timeout: .seconds(60))
+        guard !invocation.has("json") else { return try invocation.console.print(left.pretty) }
+        if let text = leftText(left) {
+            try invocation.console.print(text)
+        }
+    }
+
+    /// What is left as part of a sentence; nil if nothing is.
+    static func leftText(_ left: JSONValue) -> String? {
+        let events = left["events"]?.integer ?? 0
+        let files = left["files"]?.integer ?? 0
+        var parts: [String] = []
+        if events > 0 {
+            parts.append("\(HumanText.plural(events, "event")) \(events == 1 ? "is" : "are") not sent")
+        }
+        if files > 0 {
+            let bytes = HumanText.bytes(left["bytes"]?.integer ?? 0)
+            parts.append(
+                "\(left["whole"] == true ? "" : "at least ")\(HumanText.plural(files, "file")) with \(bytes)"
+                    + " \(files == 1 ? "was" : "were") not read yet")
+        } else if left["whole"] != true {
+            parts.append("the spool could not be counted")
+        }
+        return parts.isEmpty ? nil : parts.joined(separator: ", and ")
     }
 
     /// The paragraph of help about working without an agent.
@@ -122,8 +155,9 @@ enum RecordCommands {
                 if !invocation.has("yes") {
                     let named = invocation.arguments.count
                     let count = named > 0 ? named : try selection.count(path)
-                    let what = named > 0 ? "named entries" : store.noun
-                    try invocation.confirm("\(HumanText.count(count)) \(what) will be removed")
+                    let what = named > 0 ? (one: "named entry", several: "named entries") : store.noun
+                    try invocation.confirm(
+                        "\(HumanText.count(count)) \(count == 1 ? what.one : what.several) will be removed")
                 }
                 let answer = try invocation.askForRecords(
                     "POST", "\(path)/purge", body: selection.body, timeout: .seconds(120))
@@ -203,11 +237,11 @@ enum RecordCommands {
 
 extension RecordStore {
     /// What the store contains, for questions.
-    fileprivate var noun: String {
+    fileprivate var noun: (one: String, several: String) {
         switch self {
-        case .queue: "queued deliveries"
-        case .deadLetters: "dead letters"
-        case .quarantine: "quarantined lines"
+        case .queue: ("queued delivery", "queued deliveries")
+        case .deadLetters: ("dead letter", "dead letters")
+        case .quarantine: ("quarantined line", "quarantined lines")
         }
     }
 }
