@@ -112,13 +112,17 @@ struct AgentCommandTests {
         let agent = try await FakeAgent(routes)
         let (code, all) = KeptConsole.run("resume", "--config", agent.configuration)
         #expect(code == .success && all.output == "ended: hold of main; pause deploy of all destinations\n")
+        let still = "still held back: main: the network is switched off (spoolship network on)\n"
         let (_, one) = KeptConsole.run("resume", "--token", "deploy", "--config", agent.configuration)
+        #expect(one.output == "no pause has the token deploy\n" + still)
+        let (_, alone) = KeptConsole.run(
+            "resume", "--token", "deploy", "--destination", "main", "--config", agent.configuration)
+        #expect(alone.output == "no pause of main alone has the token deploy\n" + still)
         #expect(
-            one.output
-                == "nothing was held back\nstill held back: main: the network is switched off (spoolship network on)\n"
-        )
-        #expect(
-            notes.list.withLock { $0 } == ["POST /v1/resume {}", #"POST /v1/resume {"token":"deploy"}"#])
+            notes.list.withLock { $0 } == [
+                "POST /v1/resume {}", #"POST /v1/resume {"token":"deploy"}"#,
+                #"POST /v1/resume {"token":"deploy","destination":"main"}"#,
+            ])
         await agent.stop()
     }
 

@@ -85,8 +85,13 @@ enum SendingCommands {
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/resume", body: invocation.body("token", "destination"))
         let ended = answer["ended"]?.array?.compactMap(\.string) ?? []
+        // A token that nobody holds says nothing about other waits.
+        let place = invocation.value("destination").map { " of \($0) alone" } ?? ""
+        let nothing =
+            invocation.value("token").map { "no pause\(place) has the token \($0)" }
+            ?? "nothing was held back"
         let words = ended.joined(separator: "; ")
-        try invocation.console.print(ended.isEmpty ? "nothing was held back" : "ended: \(words)")
+        try invocation.console.print(ended.isEmpty ? nothing : "ended: \(words)")
         for obstacle in answer["remaining"]?.array?.compactMap(\.string) ?? [] {
             try invocation.console.print("still held back: \(obstacle)")
         }
