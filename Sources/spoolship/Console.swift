@@ -65,8 +65,17 @@ struct Console: Sendable {
 
     /// Replaces the screen: from the top left corner, each line cleared to its end, then everything below.
     /// Clearing the screen first would make it flicker.
-    func draw(screen: String) throws(CommandFailure) {
-        let lines = shown(screen).split(separator: "\n", omittingEmptySubsequences: false)
+    ///
+    /// - Parameter size: what the terminal shows; nil if that is not known.
+    func draw(
+        screen: String, in size: TerminalScreen? = TerminalScreen(of: STDOUT_FILENO)
+    ) throws(CommandFailure) {
+        var text = shown(screen)
+        if text.hasSuffix("\n") {
+            text.removeLast()
+        }
+        let all = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = size?.fitted(all) ?? all.map(String.init)
         try send(Array("\u{1B}[H\(lines.joined(separator: "\u{1B}[K\n"))\u{1B}[J".utf8))
     }
 
