@@ -19,7 +19,10 @@ struct ProgressTests {
         for state: DestinationStateName in [.active, .retryAfter, .offline, .breakerOpen, .waitingForRetry] {
             #expect(
                 report(state).standstills(interval: { _ in .seconds(6) }).map(\.reason)
-                    == ["main: nothing was acknowledged for 3h13m although 12,431 events wait"], "\(state)")
+                    == [
+                        "main: nothing was acknowledged for 3h13m although 12,431 events wait: "
+                            + (state == .offline ? "there is no route to it" : "answered 503")
+                    ], "\(state)")
         }
         let held = report(.held).standstills(interval: { _ in .seconds(6) })
         #expect(held.map(\.reason) == ["main is held: answered 503"])

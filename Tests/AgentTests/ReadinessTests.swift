@@ -52,7 +52,7 @@ struct ReadinessTests {
             try answer(report, "/readyz") == (
                 503,
                 "not ready; failing: main since \(since)\n"
-                    + "- main: nothing was acknowledged for 3h12m although 12,431 events wait\n"
+                    + "- main: nothing was acknowledged for 3h12m although 12,431 events wait: answered 503\n"
             ))
         let one = try answer(report, "/readyz/main")
         #expect(one.status == 503)

@@ -58,7 +58,7 @@ struct StatusPageTests {
         let dom = try await chromium(StatusPageTests.html("failing"), "--dump-dom")
         for text in [
             "<title>Not ready: Spoolship on web3</title>", "Needs attention",
-            "main: nothing was acknowledged for 3h12m although 12,431 events wait",
+            "main: nothing was acknowledged for 3h12m although 12,431 events wait: answered 503",
             "for 3h12m, next try in 41s: 503",
             "<dt>Waiting, critical</dt><dd>3</dd>", "<dt>Waiting, normal</dt><dd>12,428</dd>",
             "<dt>Cap reached in</dt><dd>about 5h</dd>", "Queue: 4 MiB of 10 MiB, 40 %",

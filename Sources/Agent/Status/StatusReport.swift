@@ -274,7 +274,10 @@ struct StatusReport: Sendable {
             let reason =
                 "\(destination.name): nothing was acknowledged for \(HumanText.duration(now - quietSince)) "
                 + "although \(events) wait\(destination.queued == 1 ? "s" : "")"
-            return (destination.name, reason)
+            let cause =
+                destination.state == .offline
+                ? "there is no route to it" : destination.standingFailure?.failure.message
+            return (destination.name, reason + (cause.map { ": \($0)" } ?? ""))
         }
     }
 }
