@@ -185,12 +185,50 @@ struct StatusTextTests {
         let lines = words.screen.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count { $0.hasPrefix("d") && $0.contains(":") } == 30)
         #expect(lines.count < 75)
-        #expect(words.screen.contains("\nd30                   8,313,758      8,313,721             37\n"))
+        #expect(words.screen.contains("\nd30     8,313,758     8,313,721       37\n"))
         #expect(words.screen.contains("`spoolship status --destination NAME`"))
         let one = words.screen(of: "d29") ?? ""
         #expect(one.hasPrefix("d29: failing for 3m: 503") && one.contains("critical"))
         #expect(one.contains("https://logs.example:8443"))
         #expect(words.screen(of: "d31") == nil)
+    }
+
+    @Test("if many destinations fail, their answers are left for one that is shown in detail")
+    func manyAnswers() {
+        var report = thirty
+        func fail(_ indices: Range<Int>) {
+            for index in indices {
+                report.destinations[index].name = "the-warehouse-of-the-analytics-team-\(index)"
+                report.destinations[index].state = .waitingForRetry
+                report.destinations[index].lastFailure = (
+                    Failure(kind: .status, status: 503, message: "answered 503", excerpt: "no table"),
+                    report.now
+                )
+            }
+        }
+        fail(0..<4)
+        #expect(StatusText(report).screen.contains("  it says: no table\n"))
+        fail(4..<18)
+        #expect(!StatusText(report).screen.contains("it says"))
+        let name = report.destinations[17].name
+        #expect(StatusText(report).screen(of: name)?.contains("  it says: no table\n") == true)
+        // The ledger fits into a terminal of 80 columns, whatever the names.
+        let rows = StatusText(report).screen.split(separator: "\n").drop { !$0.hasPrefix("ledger") }.prefix(
+            31)
+        #expect(rows.allSatisfy { $0.count <= 80 }, "\(rows.joined(separator: "\n"))")
+    }
+
+    @Test("a destination that failed and is tried again is not green")
+    func failingColour() throws {
+        var report = SampleReport.healthy
+        report.destinations[0].lastFailure = (
+            Failure(kind: .status, status: 503, message: "answered 503"), report.now
+        )
+        report.destinations[0].lastAcknowledged = report.now - .seconds(60)
+        let marks = StyleMarks()
+        #expect(
+            marks.resolved(StatusText(report, marks: marks).screen).contains("\u{1B}[33mfailed 0s ago"),
+            "\(StatusText(report).screen)")
     }
 
     @Test("a receiver's own message is in status and its JSON, but not in the public line or on the page")

@@ -7,11 +7,14 @@ struct LedgerTable: Sendable {
     /// Figures with a column; all others are named after the row if they are not zero, because most are zero.
     private static let columns = ["accepted", "acknowledged", "queued"]
 
+    /// Whether rows have a priority.
+    private let isByPriority: Bool
     /// The cells of each row: a name, a priority, three figures, and the other figures in words.
     private let rows: [[String]]
 
     /// - Parameter byPriority: whether critical and normal events have separate rows.
     init(_ destinations: [StatusReport.Destination], byPriority: Bool) {
+        isByPriority = byPriority
         rows = destinations.flatMap { destination in
             let critical = destination.ledger(.critical)
             let normal = destination.ledger(.normal)
@@ -29,13 +32,19 @@ struct LedgerTable: Sendable {
     ///
     /// - Parameter title: adds the style of a heading.
     func lines(title: (String) -> String) -> [String] {
-        let names = max(6, rows.map { $0[0].count }.max() ?? 0)
+        let heading = ["ledger", "", "accepted", "acknowledged", "waiting", ""]
+        let all = [heading] + rows
+        let names = all.map { $0[0].count }.max() ?? 0
+        // Rows of many destinations have long names, and fit into a terminal of 80 columns.
+        let widths = (2...4).map { column in
+            isByPriority ? 15 : 2 + (all.map { $0[column].count }.max() ?? 0)
+        }
         func line(_ cells: [String]) -> String {
-            cells[0].padded(onRight: names) + "  " + cells[1].padded(onRight: 8)
-                + cells[2...4].map { $0.padded(onLeft: 15) }.joined()
+            cells[0].padded(onRight: names) + (isByPriority ? "  " + cells[1].padded(onRight: 8) : "")
+                + zip(cells[2...4], widths).map { $0.padded(onLeft: $1) }.joined()
                 + (cells[5].isEmpty ? "" : "  " + cells[5])
         }
-        return [title(line(["ledger", "", "accepted", "acknowledged", "waiting", ""]))] + rows.map(line)
+        return [title(line(heading))] + rows.map(line)
     }
 
     /// The sum of two ledgers, figure by figure.

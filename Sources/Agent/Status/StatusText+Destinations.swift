@@ -8,7 +8,7 @@ extension StatusText {
     func destinationLine(_ destination: StatusReport.Destination) -> String {
         let style: Style =
             switch destination.state {
-            case .active: .good
+            case .active: destination.isFailing ? .warning : .good
             case .held, .breakerOpen, .offline: .bad
             default: .warning
             }

@@ -43,7 +43,7 @@ struct StatusText: Sendable {
     /// The whole screen, each line ended.
     var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
-        lines += [""] + ordered.flatMap(destinationLines)
+        lines += [""] + allDestinationLines
         if report.destinations.isEmpty {
             lines.append("no destination is configured: events wait in the spool")
         }
@@ -81,6 +81,14 @@ struct StatusText: Sendable {
     /// All lines of a destination.
     private func destinationLines(_ destination: StatusReport.Destination) -> [String] {
         [destinationLine(destination)] + answerLines(destination) + setAsideLines(destination)
+    }
+
+    /// The lines of all destinations. If many fail, their answers are left for `--destination`: each would
+    /// be a line as long as the reason above it.
+    private var allDestinationLines: [String] {
+        let failing = report.destinations.count(where: \.isFailing)
+        guard failing > StatusText.destinationsInDetail else { return ordered.flatMap(destinationLines) }
+        return ordered.flatMap { [destinationLine($0)] + setAsideLines($0) }
     }
 
     /// The destinations that fail, then the others, both in the order of the configuration.
