@@ -53,7 +53,9 @@ enum SampleReport {
 
     static var failing: StatusReport {
         var report = healthy
-        report.obstacles = ["main: nothing was acknowledged for 3h12m although 12,431 events wait: answered 503"]
+        report.obstacles = [
+            "main: nothing was acknowledged for 3h12m although 12,431 events wait: answered 503"
+        ]
         report.destinations[0].state = .breakerOpen
         report.destinations[0].since = now - .seconds(11_520)
         report.destinations[0].nextAttempt = now + .seconds(41)
