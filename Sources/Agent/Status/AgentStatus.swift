@@ -426,8 +426,8 @@ struct AgentStatus: Sendable {
                     + figures.passedOverNames.joined(separator: ", "),
             figures.refusedFiles == 0
                 ? nil
-                : "\(HumanText.plural(figures.refusedFiles, "file")) never opened (instead of a link, name what "
-                    + "it leads to): "
+                : "\(HumanText.plural(figures.refusedFiles, "file")) never opened "
+                    + "(instead of a link, name what it leads to): "
                     + figures.refusedNames.joined(separator: ", "),
             figures.loweredOpenFiles.map {
                 "\($0.files) files are held open at most, because the process may open \($0.limit): raise "
