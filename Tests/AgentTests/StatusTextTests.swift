@@ -218,6 +218,20 @@ struct StatusTextTests {
         #expect(rows.allSatisfy { $0.count <= 80 }, "\(rows.joined(separator: "\n"))")
     }
 
+    @Test("of many destinations the page leaves out the rows of the ledger that are all zeros")
+    func longLedger() {
+        var report = thirty
+        for index in 3...29 { report.destinations[index].lanes.removeAll { $0.priority == .critical } }
+        func page() -> String {
+            StatusPage(report, history: StatusPageTests.history(failing: false)).html
+        }
+        #expect(page().contains("d30, normal") && !page().contains("d30, critical"))
+        #expect(page().contains("d1, critical"))
+        #expect(page().contains("<p class=\"quiet\">27 rows without events are left out.</p>"))
+        report.destinations.removeFirst(25)
+        #expect(page().contains("d30, critical") && !page().contains("left out"))
+    }
+
     @Test("a destination that failed and is tried again is not green")
     func failingColour() throws {
         var report = SampleReport.healthy

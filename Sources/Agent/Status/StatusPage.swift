@@ -156,17 +156,28 @@ struct StatusPage: Sendable {
             return (name: word.prefix(1).uppercased() + word.dropFirst(), path: figure.path)
         }
         guard !report.destinations.isEmpty else { return "" }
-        let rows = words.ordered.flatMap { destination in
+        let all = words.ordered.flatMap { destination in
             [Priority.critical, .normal].map { priority in
-                let ledger = destination.ledger(priority)
-                let cells = columns.map { column in
-                    let value = ledger[keyPath: column.path]
-                    let tone = value == 0 ? " class=\"zero\"" : ""
-                    return "<td\(tone) data-name=\"\(column.name)\">\(HumanText.count(value))</td>"
-                }
-                return StatusPage.row("\(destination.name), \(priority.name)", cells)
+                (name: "\(destination.name), \(priority.name)", ledger: destination.ledger(priority))
             }
         }
+        // Of many destinations most have no critical events: half of the rows would be zeros.
+        let isLong = report.destinations.count > StatusText.destinationsInDetail
+        let shown =
+            isLong ? all.filter { row in columns.contains { row.ledger[keyPath: $0.path] != 0 } } : all
+        let rows = shown.map { name, ledger in
+            let cells = columns.map { column in
+                let value = ledger[keyPath: column.path]
+                let tone = value == 0 ? " class=\"zero\"" : ""
+                return "<td\(tone) data-name=\"\(column.name)\">\(HumanText.count(value))</td>"
+            }
+            return StatusPage.row(name, cells)
+        }
+        let empty = all.count - shown.count
+        let hint =
+            empty > 0
+            ? "<p class=\"quiet\">\(HumanText.plural(empty, "row")) without events "
+                + "\(empty == 1 ? "is" : "are") left out.</p>" : ""
         // The ledger's equation is the proof that no event was lost without being counted. A reader of the
         // page should see it hold, not only see it fail.
         let check =
@@ -175,7 +186,7 @@ struct StatusPage: Sendable {
             : "<p class=\"pill bad\">The ledger does not balance: please report this as a defect.</p>"
         return StatusPage.table(
             "ledger", "Ledger", "Deliveries since the queue was made, by destination and priority",
-            head: ["Destination"] + columns.map(\.name), rows: rows, after: check)
+            head: ["Destination"] + columns.map(\.name), rows: rows, after: hint + check)
     }
 
     /// The most apps in the table; the page names the command that shows all.

@@ -38,7 +38,7 @@ struct StatusText: Sendable {
 
     /// The most destinations with a row for each priority. With more there is one row for each destination:
     /// thirty destinations would fill two screens, mostly with zeros.
-    private static let destinationsInDetail = 6
+    static let destinationsInDetail = 6
 
     /// The whole screen, each line ended.
     var screen: String {
