@@ -75,7 +75,7 @@ struct Console: Sendable {
             text.removeLast()
         }
         let all = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let lines = size?.fitted(all) ?? all.map(String.init)
+        let lines = size?.fitted(all) ?? all.map { String($0) }
         try send(Array("\u{1B}[H\(lines.joined(separator: "\u{1B}[K\n"))\u{1B}[J".utf8))
     }
 
