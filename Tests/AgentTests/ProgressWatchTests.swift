@@ -27,9 +27,9 @@ struct ProgressWatchTests {
         var delivery = DeliverySnapshot()
         delivery.destinations = [
             .init(
-                name: main, obstacle: nil, lanes: Lanes(), interval: .standard, inFlight: attempts,
-                attempts: attempts,
-                waitingForRetry: 0, setAside: [:], failingApps: [:], nextAttempt: nextAttempt, since: nil,
+                name: main, obstacle: nil, waits: [], hasNoRoute: false, lanes: Lanes(), interval: .standard,
+                inFlight: attempts, attempts: attempts, waitingForRetry: 0, setAside: [:], failingApps: [:],
+                nextAttempt: nextAttempt, since: nil,
                 lastSuccess: nil,
                 lastFailure: nil, pauseTokens: [], counters: counters)
         ]

@@ -1,3 +1,4 @@
+import Control
 import Testing
 
 @testable import spoolship
