@@ -29,7 +29,9 @@ struct TerminalScreen: Equatable {
     ///
     /// - Parameter lines: lines that have no control characters but escape sequences of styles (`ESC [ … m`).
     func fitted(_ lines: [Substring]) -> [String] {
-        guard lines.count > rows else { return lines.map { cut($0) } }
+        guard lines.count > rows else {
+            return lines.map { cut($0) }
+        }
         let shown = rows - 1
         let more = cut("… and \(lines.count - shown) more lines: spoolship status")
         return lines.prefix(shown).map { cut($0) } + [more]
