@@ -41,7 +41,7 @@ _spoolship() {
         ;;
     queue)
         if ((COMP_CWORD == 2)); then
-            mapfile -t COMPREPLY < <(compgen -W "list show export purge move" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "list show export purge move left" -- "$word")
             return
         fi
         command="$command ${COMP_WORDS[2]}" first=3
@@ -105,6 +105,7 @@ _spoolship() {
     "queue export") options="--destination --priority --socket --config --help -h" ;;
     "queue purge") options="--destination --priority --yes -y --socket --config --help -h" ;;
     "queue move") options="--destination --to --priority --socket --config --help -h" ;;
+    "queue left") options="--json --socket --config --help -h" ;;
     "dead-letters list") options="--destination --app --reason --limit --count --json --socket --config --help -h" ;;
     "dead-letters show") options="--socket --config --help -h" ;;
     "dead-letters export") options="--destination --app --reason --socket --config --help -h" ;;
@@ -263,6 +264,7 @@ _spoolship() {
         "queue export") COMPREPLY=() ;;
         "queue purge") COMPREPLY=() ;;
         "queue move") COMPREPLY=() ;;
+        "queue left") COMPREPLY=() ;;
         "dead-letters list") COMPREPLY=() ;;
         "dead-letters show") COMPREPLY=() ;;
         "dead-letters export") COMPREPLY=() ;;

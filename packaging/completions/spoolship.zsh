@@ -24,7 +24,7 @@ _spoolship() {
         'country:set, clear'
         'reload:makes the agent reread its configuration; all changes apply, or none'
         'tap:prints events as they pass, without disturbing them'
-        'queue:list, show, export, purge, move'
+        'queue:list, show, export, purge, move, left'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
         'erase:erases events for which a condition holds, wherever the agent stores them'
@@ -70,7 +70,7 @@ _spoolship() {
     fi
     if [[ $command == queue ]]; then
         if ((CURRENT == 3)); then
-            compadd list show export purge move
+            compadd list show export purge move left
             return
         fi
         command="$command $words[3]" shift=2
@@ -397,6 +397,15 @@ _spoolship() {
             '-h[show this help]' \
             '*:argument: '
         ;;
+    'queue left')
+        _arguments \
+            '--json[print JSON]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument: '
+        ;;
     'dead-letters list')
         _arguments \
             '--destination[only of this destination]:NAME: ' \
@@ -619,7 +628,7 @@ _spoolship() {
     'container test')
         _arguments \
             '--events[recorded events to show]:FILE:_files' \
-            '*--host[the machine'\''s name, for rollouts; with several, the first is used and the share of each is shown]:NAME: ' \
+            '*--host[the machine'\''s name for recorded events; with several, the first is used and the share of each in rollouts is shown]:NAME: ' \
             '--app[the app of the recorded events; default their own, else default]:APP: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
