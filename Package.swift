@@ -168,10 +168,10 @@ let package = Package(
 
         // Queue
         .target(
-            name: "Queue", dependencies: ["EventLoops", "Model", "Logs", "Frames", "CSQLite"],
+            name: "Queue", dependencies: ["CLinux", "EventLoops", "Model", "Logs", "Frames", "CSQLite"],
             exclude: ["DESIGN.md"],
             resources: [.embedInCode("schema.sql")], swiftSettings: settings(of: "Queue")),
-        tests("Queue", ["EventLoops", "Model", "Logs", "Frames", "TestKit"], fixtures: true),
+        tests("Queue", ["CSQLite", "EventLoops", "Model", "Logs", "Frames", "TestKit"], fixtures: true),
 
         // Delivery
         shim("CNetlink"),

@@ -6,27 +6,32 @@ public import Model
 /// Decompresses whole frames. It keeps the libraries' working memory between calls. Not thread-safe:
 /// one for each loop.
 public final class FrameDecompressor {
-    private let zstd: OpaquePointer
-    private let gzip: OpaquePointer
+    /// zstd's context; nil before the first frame. Most agents decompress nothing, and a context takes 96 KB.
+    private var zstd: OpaquePointer?
+    /// ISA-L's state; nil before the first member.
+    private var gzip: OpaquePointer?
 
     /// A decompressor for all kinds of frames.
-    ///
-    /// - Throws: `FrameError` with code `outOfMemory`.
-    public init() throws(FrameError) {
-        guard let zstd = ZSTD_createDCtx() else {
-            throw FrameError(.outOfMemory, "no memory for a decompressor")
-        }
-        guard let gzip = cgzip_unpacker_new() else {
-            ZSTD_freeDCtx(zstd)
-            throw FrameError(.outOfMemory, "no memory for a decompressor")
-        }
-        self.zstd = zstd
-        self.gzip = gzip
-    }
+    public init() {}
 
     deinit {
-        ZSTD_freeDCtx(zstd)
-        cgzip_unpacker_free(gzip)
+        if let zstd {
+            ZSTD_freeDCtx(zstd)
+        }
+        if let gzip {
+            cgzip_unpacker_free(gzip)
+        }
+    }
+
+    /// A library's working memory, allocated at its first use.
+    private static func ready(
+        _ state: inout OpaquePointer?, _ allocate: () -> OpaquePointer?
+    ) throws(FrameError) -> OpaquePointer {
+        if state == nil {
+            state = allocate()
+        }
+        guard let state else { throw FrameError(.outOfMemory, "no memory for a decompressor") }
+        return state
     }
 
     /// The content of one frame.
@@ -35,7 +40,7 @@ public final class FrameDecompressor {
     ///   - frame: one frame or member, with nothing behind it.
     ///   - compression: how the frame was compressed.
     ///   - limit: most bytes of the content. Memory for that many is allocated during the call.
-    /// - Throws: `FrameError` with code `corrupt` or `tooLarge`.
+    /// - Throws: `FrameError` with code `corrupt`, `tooLarge` or `outOfMemory`.
     public func decompress(
         _ frame: UnsafeRawBufferPointer, _ compression: Compression, limit: Int
     ) throws(FrameError) -> [UInt8] {
@@ -66,6 +71,7 @@ public final class FrameDecompressor {
         else {
             throw FrameError(.corrupt, "not one complete zstd frame")
         }
+        let zstd = try FrameDecompressor.ready(&self.zstd) { ZSTD_createDCtx() }
         var failure: FrameError?
         let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
             let size = ZSTD_decompressDCtx(zstd, buffer.baseAddress, limit, frame.baseAddress, frame.count)
@@ -85,6 +91,7 @@ public final class FrameDecompressor {
 
     /// The content of one gzip member.
     private func gunzip(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
+        let gzip = try FrameDecompressor.ready(&self.gzip) { cgzip_unpacker_new() }
         var result: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
             result = cgzip_unpack(

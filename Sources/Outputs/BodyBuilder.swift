@@ -25,7 +25,7 @@ final class BodyBuilder {
     /// they are.
     private let compression: Compression
     private let compressor: FrameCompressor
-    private let decompressor: FrameDecompressor
+    private let decompressor = FrameDecompressor()
     /// Most bytes of lines that are remembered.
     private static let largestCut = 256 << 10
     /// The frame of the last batch that was a part of a frame. Where a destination refuses events, many such
@@ -38,7 +38,6 @@ final class BodyBuilder {
         self.compression = compression
         do {
             compressor = try FrameCompressor(compression)
-            decompressor = try FrameDecompressor()
         } catch {
             throw OutputError(.library, error.message)
         }

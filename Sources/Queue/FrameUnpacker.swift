@@ -13,16 +13,10 @@ final class FrameUnpacker {
     private static let largestRecent = 256 << 10
 
     /// Kept because a decompression context is expensive to create.
-    private let decompressor: FrameDecompressor
+    private let decompressor = FrameDecompressor()
     /// The chunks unpacked last, newest first. A destination that refuses events has the same chunk unpacked
     /// once for each refused event.
     private var recent: [(frame: [UInt8], lines: Lines)] = []
-
-    init() throws(QueueError) {
-        decompressor = try relaying(try FrameDecompressor()) { (error: FrameError) in
-            QueueError(.io, error.message)
-        }
-    }
 
     /// The lines of a chunk, each with its line feed; nil if the frame does not hold the events and
     /// bytes that the row states.

@@ -126,7 +126,7 @@ final class ReceiverDesk: Sendable {
     /// Unpacks a body within the limit.
     private func unpack(_ body: [UInt8], _ compression: Compression) throws(FrameError) -> [UInt8] {
         guard compression != .none else { return body }
-        let decompressor = try FrameDecompressor()
+        let decompressor = FrameDecompressor()
         // The decompressor allocates its limit: most bodies fit into much less, so a small limit is tried
         // first.
         let likely = min(options.largestUnpacked, max(65_536, body.count * 32))

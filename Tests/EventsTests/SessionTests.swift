@@ -476,6 +476,29 @@ struct SessionTests {
         #expect(reading.read().session != third)
     }
 
+    @Test("room for more producers is made while there are sessions, and each keeps its own")
+    func roomGrows() {
+        var sessions = Sessions()
+        var places: [Int] = []
+        for index in 0..<Sessions.maxProducers {
+            let place = sessions.slotIndex(of: Sessions.key(app: "app\(index)"), app: "app\(index)")
+            sessions.begin(place, at: Int64(index), id: [UInt8(index % 251), UInt8(index / 251)], now: 2000)
+            places.append(place)
+        }
+        #expect(Set(places).count == Sessions.maxProducers)
+        #expect(sessions.evictions == 0)
+        for (index, place) in places.enumerated() {
+            #expect(sessions.known(Sessions.key(app: "app\(index)")) == place)
+            let session = sessions.current(place)
+            #expect(session.start == Int64(index))
+            #expect(session.id == [UInt8(index % 251), UInt8(index / 251)])
+        }
+        #expect(sessions.changes { _ in false }.count == Sessions.maxProducers)
+        // All places are taken: the next producer gets that of the least recent one.
+        #expect(sessions.slotIndex(of: Sessions.key(app: "late"), app: "late") == places[0])
+        #expect(sessions.known(Sessions.key(app: "app0")) == nil && sessions.evictions == 1)
+    }
+
     @Test("however many apps have had sessions, those without any are forgotten")
     func appsAreBounded() {
         var sessions = Sessions()

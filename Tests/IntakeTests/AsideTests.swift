@@ -43,7 +43,7 @@ private final class FlakyStore: CommitStore {
     func mustStay(_ file: [UInt8]) -> Bool { false }
 
     func store(_ commit: Commit) async throws -> StoreResult {
-        let decompressor = try FrameDecompressor()
+        let decompressor = FrameDecompressor()
         return try state.withLock { state in
             if state.isFlaky {
                 switch Int.random(in: 0..<6, using: &state.random) {

@@ -456,7 +456,7 @@ final class CrashWorld {
         guard let batch = try await store.leaseNext(request) else { return false }
         // What comes after the crash never happened.
         guard !CrashSpool.isFrozen else { return false }
-        let decompressor = try FrameDecompressor()
+        let decompressor = FrameDecompressor()
         var keys: [String] = []
         for part in batch.parts {
             let bytes = try decompressor.decompress(part.frame, part.compression, limit: part.bytes)

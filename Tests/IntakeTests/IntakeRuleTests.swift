@@ -143,7 +143,7 @@ actor RuleHost {
 
     func lines(of destination: DestinationName, _ priority: Priority) async throws -> [JSONValue] {
         var lines: [JSONValue] = []
-        let decompressor = try FrameDecompressor()
+        let decompressor = FrameDecompressor()
         let request = LeaseRequest(
             destination: destination, priority: priority, maxEvents: 1000, maxBytes: 1 << 20)
         while let batch = try await store.leaseNext(request) {

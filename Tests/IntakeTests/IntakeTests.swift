@@ -99,7 +99,7 @@ private actor Host {
 
     func lines(of priority: Priority, most: Int = 1000) async throws -> [[String]] {
         var batches: [[String]] = []
-        let decompressor = try FrameDecompressor()
+        let decompressor = FrameDecompressor()
         let request = LeaseRequest(
             destination: "main", priority: priority, maxEvents: most, maxBytes: 1 << 20)
         while let batch = try await store.leaseNext(request) {

@@ -49,21 +49,16 @@ struct Sessions: ~Copyable {
         var id: [UInt8]
     }
 
-    /// Slots of 1,024 producers; the shared `unused` ones until there is a producer. A pass for an app that
-    /// is read in place mostly never has one, and slots of its own would cost it 40 KB.
-    private var slots: UnsafeMutablePointer<Slot>
-    /// Slots that no producer has; never written to.
-    nonisolated(unsafe) private static let unused = room()
-    /// Arrays that all passes share until they write to theirs (copy on write).
-    private static let (noIDs, noSessions, noKeys) = (
-        [[UInt8]](repeating: [], count: maxProducers), [[Session]](repeating: [], count: maxProducers),
-        [String](repeating: "", count: maxProducers)
-    )
+    /// Slots for `room` producers, of which there are mostly few. A pass for an app that is read in place
+    /// mostly has none, and slots for 1,024 would cost it 70 KB.
+    private var slots = UnsafeMutablePointer<Slot>.allocate(capacity: 0)
+    /// Number of slots: 0, then 8 and its doubles up to `maxProducers`.
+    private var room = 0
     /// Id of the present session, earlier sessions with the oldest first, and key, each by the producer's
     /// slot.
-    private var ids: [[UInt8]]
-    private var past: [[Session]]
-    private var keys: [String]
+    private var ids: [[UInt8]] = []
+    private var past: [[Session]] = []
+    private var keys: [String] = []
     /// Slot of each producer by its key.
     private var indices: [String: Int] = [:]
     /// Index of each app that has a producer, and of some that had one.
@@ -78,20 +73,20 @@ struct Sessions: ~Copyable {
     /// remembers still has the same producer.
     private(set) var evictions = 0
 
-    init() {
-        slots = Sessions.unused
-        ids = Sessions.noIDs
-        past = Sessions.noSessions
-        keys = Sessions.noKeys
-    }
+    deinit { slots.deallocate() }
 
-    deinit { if slots != Sessions.unused { slots.deallocate() } }
-
-    /// Memory for all slots.
-    private static func room() -> UnsafeMutablePointer<Slot> {
-        let slots = UnsafeMutablePointer<Slot>.allocate(capacity: maxProducers)
-        slots.initialize(repeating: Slot(), count: maxProducers)
-        return slots
+    /// Doubles the number of slots. Those that have a producer keep their index.
+    private mutating func grow() {
+        let wider = min(max(8, 2 * room), Sessions.maxProducers)
+        let moved = UnsafeMutablePointer<Slot>.allocate(capacity: wider)
+        moved.moveInitialize(from: slots, count: room)
+        (moved + room).initialize(repeating: Slot(), count: wider - room)
+        slots.deallocate()
+        slots = moved
+        ids += [[UInt8]](repeating: [], count: wider - room)
+        past += [[Session]](repeating: [], count: wider - room)
+        keys += [String](repeating: "", count: wider - room)
+        room = wider
     }
 
     /// The time between two points, saturating: an app may write any year, and the difference may overflow.
@@ -126,11 +121,11 @@ struct Sessions: ~Copyable {
     /// again with its next event.
     mutating func slotIndex(of key: String, app: String) -> Int {
         if let known = indices[key] { return known }
-        if slots == Sessions.unused {
-            slots = Sessions.room()
-        }
         let appIndex = index(of: app)
-        let all = 0..<Sessions.maxProducers
+        if indices.count == room, room < Sessions.maxProducers {
+            grow()
+        }
+        let all = 0..<room
         let slots = slots
         var index = all.first { !slots[$0].isUsed } ?? 0
         if slots[index].isUsed {
@@ -156,7 +151,7 @@ struct Sessions: ~Copyable {
     private mutating func index(of app: String) -> Int {
         if let known = apps[app] { return known }
         if apps.count >= 2 * Sessions.maxProducers {
-            let inUse = Set((0..<Sessions.maxProducers).filter { slots[$0].isUsed }.map { slots[$0].app })
+            let inUse = Set((0..<room).filter { slots[$0].isUsed }.map { slots[$0].app })
             apps = apps.filter { inUse.contains($0.value) }
         }
         lastApp += 1
@@ -167,7 +162,7 @@ struct Sessions: ~Copyable {
     /// Forgets producers whose process, or the id of one of whose sessions, is found, for the erasure of a
     /// person's data. Their next event starts a new session.
     mutating func forget(_ isFound: ([UInt8]) -> Bool) {
-        for index in 0..<Sessions.maxProducers where slots[index].isUsed {
+        for index in 0..<room where slots[index].isUsed {
             let names = [Sessions.process(ofKey: keys[index]), ids[index]] + past[index].map(\.id)
             guard names.contains(where: isFound) else { continue }
             indices[keys[index]] = nil
@@ -298,18 +293,17 @@ struct Sessions: ~Copyable {
     /// their slots, and of apps whose sessions are hidden.
     mutating func changes(isHidden: (String) -> Bool) -> [String: [UInt8]?] {
         var changes: [String: [UInt8]?] = [:]
-        guard slots != Sessions.unused else { return changes }
         for key in removed { changes.updateValue(nil, forKey: key) }
         removed.removeAll()
         let hidden = Set(apps.filter { isHidden($0.key) }.values)
-        for index in 0..<Sessions.maxProducers where !hidden.isEmpty && hidden.contains(slots[index].app) {
+        for index in 0..<room where !hidden.isEmpty && hidden.contains(slots[index].app) {
             if slots[index].isStored {
                 changes.updateValue(nil, forKey: keys[index])
             }
             slots[index].isStored = false
             slots[index].isChanged = false
         }
-        for index in 0..<Sessions.maxProducers where slots[index].isChanged {
+        for index in 0..<room where slots[index].isChanged {
             slots[index].isStored = true
             slots[index].isChanged = false
             changes.updateValue(encoded(index), forKey: keys[index])

@@ -172,6 +172,16 @@ final class Database {
         }
     }
 
+    /// Frees the cached pages. The next transaction reads those that it needs from the file again.
+    func releasePages() throws(QueueError) {
+        // A transaction that only read may still be open. It holds the first page, and while one page is held
+        // SQLite keeps the block of memory that they all are in.
+        if sqlite3_get_autocommit(handle) == 0 {
+            try commit()
+        }
+        sqlite3_db_release_memory(handle)
+    }
+
     /// Makes durable what was committed with `synchronous = NORMAL`.
     func syncWAL() throws(QueueError) {
         isEnding = true

@@ -75,6 +75,13 @@ final class QueueFile {
         return made
     }
 
+    /// Frees what the next transaction can make again: cached pages, and statements that were prepared at
+    /// their first use, most of them for the start.
+    func releaseMemory() throws(QueueError) {
+        others.removeAll()
+        try database.releasePages()
+    }
+
     /// Bytes beyond the configured bounds, granted for rows without a bound of their own: positions in
     /// the spool's files, memory, switches.
     private(set) var paid = 0

@@ -84,7 +84,7 @@ private struct SalvageCopy {
     let target: QueueFile
     /// The tables of the new database, by whose columns rows are recognised.
     private let tables: [SalvagedTable]
-    private let unpacker: FrameUnpacker
+    private let unpacker = FrameUnpacker()
     /// Rows copied so far, to keep the WAL short.
     private var rows = 0
     /// Whether rows of the ledger were found, so that a lane without a row had no events.
@@ -98,7 +98,6 @@ private struct SalvageCopy {
         self.image = image
         self.target = target
         tables = try SalvagedTable.all(in: target.database)
-        unpacker = try FrameUnpacker()
     }
 
     /// Copies every row of every page that is in use.

@@ -14,12 +14,11 @@ struct SalvageBalance {
     /// The new database.
     private let target: QueueFile
     private let options: QueueOptions
-    private let unpacker: FrameUnpacker
+    private let unpacker = FrameUnpacker()
 
-    init(_ target: QueueFile, _ options: QueueOptions) throws(QueueError) {
+    init(_ target: QueueFile, _ options: QueueOptions) {
         self.target = target
         self.options = options
-        unpacker = try FrameUnpacker()
     }
 
     /// Balances all tables and returns the loss.

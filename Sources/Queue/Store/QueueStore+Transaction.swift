@@ -124,6 +124,7 @@ extension QueueStore {
         for completion in completions { completion() }
         loop.wakeOthers()
         checkpointIfDue(file)
+        restLater()
         if !waiting.isEmpty {
             schedule()
         }

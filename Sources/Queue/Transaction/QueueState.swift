@@ -146,7 +146,7 @@ final class QueueEnvironment {
     let time: any TimeSource
     /// Reads an event's time from its line; nil if chunks expire as a whole.
     let eventTime: QueueStore.EventTimes?
-    let unpacker: FrameUnpacker
+    let unpacker = FrameUnpacker()
     /// Newest chunk when the file was opened. Whether older chunks were sent by an earlier process is
     /// unknown.
     let lastChunkAtOpen: Int64
@@ -165,14 +165,13 @@ final class QueueEnvironment {
         time: any TimeSource, trust: QueueStore.ClockCheck?, steps: ClockSteps,
         random: any RandomNumberGenerator,
         eventTime: QueueStore.EventTimes?, lastChunk: Int64
-    ) throws(QueueError) {
+    ) {
         self.trust = trust
         self.steps = steps
         self.time = time
         self.random = random
         self.eventTime = eventTime
         lastChunkAtOpen = lastChunk
-        unpacker = try FrameUnpacker()
         // The first call records the clock's present state; later calls notice steps against it.
         _ = isClockTrusted()
     }
