@@ -172,7 +172,7 @@ struct ContainerTestCommandTests {
              "tests": [
               {"name": "event", "app": "web", "event": {"name": "a", "properties": {"nested": 5}},
                "expect": {"tags": ["cut"]}},
-              {"name": "record", "app": "shop", "event": {"sev": 17, "who": "Bought"},
+              {"name": "record", "app": "shop", "host": "web-1", "event": {"sev": 17, "who": "Bought"},
                "expect": {"tags": ["level", "name", "country"]}}]}
             """)
         let configuration = try write(
@@ -195,8 +195,9 @@ struct ContainerTestCommandTests {
             type = "stdout"
 
             """)
-        let withHost = ["--config", configuration, "--host", "web-1"]
-        for (options, isGood) in [([], false), (["--config", configuration], false), (withHost, true)] {
+        // The country is that of the host which the test names, whatever `--host` says.
+        let withHost = ["--config", configuration, "--host", "db-1"]
+        for (options, isGood) in [([], false), (["--config", configuration], true), (withHost, true)] {
             let (code, kept) = KeptConsole.run(["container", "test", document] + options)
             #expect(code == (isGood ? .success : .negative), "\(kept.output) \(kept.errorOutput)")
         }

@@ -162,7 +162,8 @@ extension EndToEnd {
                 try bench.configure()
                 let reloaded = try bench.command("reload")
                 #expect(reloaded.code == 65 && !reloaded.text.contains(#"\u000a"#), "\(reloaded)")
-                let lines = try bench.command("status").text.split(separator: "\n")
+                let socket = "\(bench.path)/control.sock"
+                let lines = try bench.command("status", "--socket", socket).text.split(separator: "\n")
                 return String(try #require(lines.first { $0.contains("the last reload failed") }))
             }
             bench.settings["dispatch.batch_events"] = "\"many\""

@@ -149,7 +149,8 @@ private struct ContainerTest {
         for test in document.tests {
             let failures = try orFail(
                 .badData,
-                try test.failures(in: document, facts: agent.factsOfTests, events: agent.eventsOfTests))
+                try test.failures(
+                    in: document, facts: agent.factsOfTests, events: agent.events(on: test.host)))
             all.append(failures)
             guard isText else { continue }
             try console.print(
@@ -323,8 +324,6 @@ struct TrialAgent {
     let events: EventOptions
     /// The facts without `--host`: a document's own tests name their hosts themselves.
     let factsOfTests: AgentFacts
-    /// The options without `--host`.
-    let eventsOfTests: EventOptions
 
     /// Reads what is known from the options; throws with code 78 if `--config` names a configuration with
     /// mistakes.
@@ -335,10 +334,16 @@ struct TrialAgent {
         var facts = AgentFacts(hostName: invocation.values("host").first)
         facts.keyLengths = settings?.keyLengths ?? []
         self.facts = facts
-        events = settings?.trialEvents(on: facts.hostName ?? "") ?? EventOptions()
+        events = TrialAgent.events(on: facts.hostName, by: settings)
         facts.hostName = nil
         factsOfTests = facts
-        eventsOfTests = settings?.trialEvents(on: "") ?? EventOptions()
+    }
+
+    /// How a machine reads events: countries may depend on its name.
+    func events(on host: String?) -> EventOptions { TrialAgent.events(on: host, by: settings) }
+
+    private static func events(on host: String?, by settings: Settings?) -> EventOptions {
+        settings?.trialEvents(on: host ?? "") ?? EventOptions()
     }
 
     /// Prints all mistakes and weaknesses of a document to standard error, with line and column.
