@@ -32,6 +32,45 @@ struct OpenFilesTests {
         #expect(open.opened(file(5)) == [files[0]])
     }
 
+    @Test(
+        "in any order of uses the file closed is the one used longest ago, of those read to the end if there are any",
+        arguments: Seeds.list(0..<20))
+    func orderOfAnyUses(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var open = OpenFiles(mostFiles: 40)
+        var held: [AppendFile] = []
+        for number in 0..<2000 {
+            let opened = file(number, size: Int64.random(in: 0...1, using: &random))
+            let closed = open.opened(opened)
+            for closed in closed {
+                let hasRead = held.contains { !$0.hasUnread }
+                let oldest = held.filter { $0.hasUnread != hasRead }.min { $0.lastUse < $1.lastUse }
+                #expect(closed === oldest, "\(Seeds.again(seed))")
+                held.removeAll { $0 === closed }
+            }
+            held.append(opened)
+            for _ in 0..<3 {
+                guard let used = held.randomElement(using: &random) else { break }
+                open.use(used)
+                switch Int.random(in: 0..<8, using: &random) {
+                case 0: used.see(length: used.length + 1)
+                case 1:
+                    open.closed(used)
+                    held.removeAll { $0 === used }
+                default: break
+                }
+            }
+        }
+    }
+
+    @Test("with a high limit, a file that is opened does not look at all open files", .timeLimit(.minutes(1)))
+    func manyOpenFiles() {
+        var open = OpenFiles(mostFiles: 10_000)
+        var closed = 0
+        for number in 0..<30_000 { closed += open.opened(file(number)).count }
+        #expect(closed == 20_000)
+    }
+
     @Test("files that cannot be opened again, are compared, or have a lease stay open beyond the limit")
     func pinned() {
         var open = OpenFiles(mostFiles: 1)

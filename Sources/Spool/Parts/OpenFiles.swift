@@ -28,6 +28,10 @@ struct OpenFiles {
     private var files: [AppendFile] = []
     /// The open directories in the order in which they were opened; the first is closed first.
     private var directories: [SpoolDirectory] = []
+    /// Files that were read to their ends, in the order in which they are to be closed, the next one last, each
+    /// with its last use. They are found many at once: with a high limit each file that is opened would
+    /// otherwise cost a look at thousands.
+    private var victims: [(file: AppendFile, lastUse: UInt64)] = []
     /// A file that is being compared with others. Those are opened meanwhile, and must not close this one.
     private var compared: AppendFile?
     /// Whether the process has run out of descriptors, so that the limits are halved for a while.
@@ -91,7 +95,10 @@ struct OpenFiles {
 
     /// Removes and returns all files, for closing them at the reader's stop.
     mutating func takeAll() -> [AppendFile] {
-        defer { files = [] }
+        defer {
+            files = []
+            victims = []
+        }
         return files
     }
 
@@ -109,14 +116,25 @@ struct OpenFiles {
 
     /// The file to close next. Files that are read to the end come first, because nothing is lost if they are
     /// deleted while they are closed.
-    private func victim() -> Int? {
-        let candidates = files.indices.filter { mayClose(files[$0]) }
-        return candidates.min { left, right in
-            rank(files[left]) < rank(files[right])
-        }
+    private mutating func victim() -> Int? {
+        if let known = nextKnownVictim() { return known }
+        let closable = files.filter { mayClose($0) }
+        let read = closable.filter { !$0.hasUnread }.sorted { $0.lastUse < $1.lastUse }
+        guard let next = read.first ?? closable.min(by: { $0.lastUse < $1.lastUse }) else { return nil }
+        victims = read.dropFirst().prefix(mostFiles / 8).reversed().map { ($0, $0.lastUse) }
+        return index(of: next)
     }
 
-    private func rank(_ file: AppendFile) -> (Int, UInt64) { (file.hasUnread ? 1 : 0, file.lastUse) }
+    /// The next of the files that were found before, unless it was used since or must stay open now.
+    private mutating func nextKnownVictim() -> Int? {
+        while let (file, lastUse) = victims.popLast() {
+            guard file.lastUse == lastUse, !file.hasUnread, mayClose(file) else { continue }
+            if let index = index(of: file) { return index }
+        }
+        return nil
+    }
+
+    private func index(of file: AppendFile) -> Int? { files.firstIndex { $0 === file } }
 
     /// Whether a file can be opened again and is not needed now.
     private func mayClose(_ file: AppendFile) -> Bool {
