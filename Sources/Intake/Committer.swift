@@ -9,7 +9,9 @@ internal import Model
 /// one before.
 final class Committer {
     /// Thrown by commits that were given up because the agent stops.
-    struct GivenUp: Error {}
+    struct GivenUp: Error, CustomStringConvertible {
+        let description = "not stored before the agent stopped"
+    }
 
     private enum Phase {
         case open

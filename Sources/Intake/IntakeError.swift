@@ -1,7 +1,7 @@
 internal import Model
 
 /// Why lines from outside the spool were refused: pieces of old files, and quarantined lines.
-package struct IntakeError: Error, Sendable, Equatable {
+package struct IntakeError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of the refusal. `later` and `full` can be retried.
     package enum Code: String, Sendable, CaseIterable {
         /// Collection is off.
@@ -33,6 +33,9 @@ package struct IntakeError: Error, Sendable, Equatable {
         self.word = word ?? code.rawValue
         self.message = message
     }
+
+    /// The message.
+    package var description: String { message }
 
     /// The refusal for a commit that the store could not take.
     init(storing failure: any Error) {

@@ -1,7 +1,7 @@
 public import Model
 
 /// A failure of the queue.
-public struct QueueError: Error, Sendable, Equatable {
+public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure. Closed, because each code is a metric label.
     public enum Code: String, Sendable, CaseIterable {
         /// A command was started on a state directory without a queue.
@@ -51,6 +51,9 @@ public struct QueueError: Error, Sendable, Equatable {
         self.message = message
         self.isDamage = isDamage ?? (code == .corrupt)
     }
+
+    /// The message.
+    public var description: String { message }
 }
 
 extension QueueError: StoreFailure {

@@ -2,6 +2,7 @@
 import EventLoops
 import Logs
 import Model
+import Queue
 import Synchronization
 import TestKit
 import Testing
@@ -13,6 +14,8 @@ private final class SharedStore: BatchStore {
     let wished = Mutex<[Int]>([])
     /// How many calls are still to fail after their first batch.
     let failing = Mutex(0)
+    /// How long the queue takes to store an acknowledgement, and how many it has begun to store.
+    let storing = Mutex((takes: Duration.zero, begun: 0))
     let changed: @Sendable () -> Void
 
     init(changed: @escaping @Sendable () -> Void = {}) {
@@ -66,6 +69,11 @@ private final class SharedStore: BatchStore {
     }
 
     func acknowledge(_ batches: [BatchID]) async throws {
+        let takes = storing.withLock { storing in
+            storing.begun += 1
+            return storing.takes
+        }
+        try await Task.sleep(for: takes)
         state.withLock { state in
             for id in batches {
                 guard let stored = state.batches[id] else { continue }
@@ -280,6 +288,57 @@ struct DeliveryDriverTests {
             hanging.withLock { $0.removeFirst() }.resume()
             #expect(store.state.withLock { $0.queued } == 50)
         }
+    }
+
+    @Test("stop returns once every switch is stored, because the queue is closed after it")
+    func stopAwaitsSwitches() async throws {
+        let loop = try EventLoop(name: "delivery")
+        try loop.start()
+        defer { loop.stop() }
+        let kept = Kept()
+        let driver = DeliveryDriver(
+            on: loop, store: SharedStore(), senders: [:], options: options(), log: Log(KeptLog()),
+            summaries: { [:] },
+            persist: { name, value in
+                try await Task.sleep(for: .milliseconds(30))
+                kept.values.withLock { $0[name] = .some(value) }
+            })
+        await driver.start()
+        for token in ["backup", "night", "tests"] { try await driver.pause(token: token) }
+        await driver.stop(grace: .seconds(5))
+        #expect(kept.values.withLock { $0.count } == 3)
+    }
+
+    @Test("ga07: an acknowledgement that is being stored is awaited, also by a hurried stop")
+    func ga07_hurryAwaitsAcknowledgements() async throws {
+        try await withDriver(options()) { driver, store, _, _ in
+            store.storing.withLock { $0.takes = .milliseconds(300) }
+            store.accept(50)
+            await driver.summariesChanged()
+            #expect(await eventually { store.storing.withLock { $0.begun } == 1 })
+            async let stopped: Void = driver.stop(grace: .seconds(600))
+            #expect(await eventually { await driver.machine.stop != nil })
+            await driver.hurry()
+            await stopped
+            #expect(store.state.withLock { $0.queued } == 0)
+        }
+    }
+
+    @Test("a switch that cannot be stored is logged with the queue's own words")
+    func switchNotStored() async throws {
+        let loop = try EventLoop(name: "delivery")
+        try loop.start()
+        defer { loop.stop() }
+        let log = KeptLog()
+        let driver = DeliveryDriver(
+            on: loop, store: SharedStore(), senders: [:], options: options(), log: Log(log),
+            summaries: { [:] },
+            persist: { _, _ in throw QueueError(.diskFull, "the disk is full; free some space") })
+        await driver.start()
+        try await driver.pause(token: "backup")
+        await driver.stop(grace: .seconds(5))
+        let told = log.messages.first { $0.text.hasPrefix("a switch could not be stored") }
+        #expect(told?.fields.first { $0.key == "reason" }?.value == "the disk is full; free some space")
     }
 
     @Test("ga06: a command whose client has disconnected ends, and periodic dispatch resumes")

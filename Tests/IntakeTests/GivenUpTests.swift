@@ -82,6 +82,12 @@ struct GivenUpTests {
         #expect(store.stored.withLock { $0 } == [])
     }
 
+    @Test("the log says in words why a commit was not stored, or why a piece was refused")
+    func words() {
+        #expect("\(Committer.GivenUp())" == "not stored before the agent stopped")
+        #expect("\(IntakeError(.later, "other events go first"))" == "other events go first")
+    }
+
     @Test("a commit that begins after the end of waiting does not wait", .timeLimit(.minutes(1)))
     func noWaitAfterTheEnd() async throws {
         let loop = try EventLoop(name: "reader")

@@ -65,6 +65,17 @@ extension DeliveryDriver {
         }
     }
 
+    /// Begins calls of the queue that store something; `stop` waits for their end.
+    func storeSoon(_ work: @escaping @Sendable (isolated DeliveryDriver) async -> Void) {
+        calls.storing.begin()
+        Task(executorPreference: loop) { await self.finishStoring(work) }
+    }
+
+    private func finishStoring(_ work: @Sendable (isolated DeliveryDriver) async -> Void) async {
+        await work(self)
+        calls.storing.end()
+    }
+
     /// Tells the queue how a batch ended; the machine retries if that fails.
     func settle(_ id: AttemptID, _ settlement: Settlement) async {
         var headers: [BatchHeader]?
@@ -92,7 +103,7 @@ extension DeliveryDriver {
         }
         let told = calls.acknowledged
         calls.acknowledged = []
-        Task(executorPreference: loop) { await self.acknowledge(told) }
+        storeSoon { await $0.acknowledge(told) }
     }
 
     /// Stores acknowledgements in one call and reports the result for each attempt.

@@ -114,14 +114,18 @@ public actor DeliveryDriver: LoopActor {
     /// off or paused, and the rest is given back.
     ///
     /// Returns when nothing is in flight, at the latest at the end of the grace or after `hurry`. It waits
-    /// longer only if the queue is storing an acknowledgement, which would otherwise be sent again.
+    /// longer only if the queue is storing something: an acknowledged batch would otherwise be sent again,
+    /// and a switch would be lost.
     /// - Parameter grace: zero sends nothing and cuts what is in flight.
     public func stop(grace: Duration) async {
-        guard !ends.isStopped else { return }
-        await withCheckedContinuation { continuation in
-            ends.stopWaiters.append(continuation)
-            handle(.stop(grace: grace))
+        if !ends.isStopped {
+            await withCheckedContinuation { continuation in
+                ends.stopWaiters.append(continuation)
+                handle(.stop(grace: grace))
+            }
         }
+        guard calls.storing.count > 0 else { return }
+        await withCheckedContinuation { calls.storing.waiters.append($0) }
     }
 
     /// Ends at once (a second SIGTERM). Nothing is lost; what was in flight is sent again under the same id.
@@ -280,7 +284,7 @@ public actor DeliveryDriver: LoopActor {
         case .settle(let id, let settlement) where settlement.isAcknowledgement:
             calls.acknowledged.append((id, settlement.batch))
         case .settle(let id, let settlement):
-            Task(executorPreference: loop) { await self.settle(id, settlement) }
+            storeSoon { await $0.settle(id, settlement) }
         case .countLate(let id, let deadline, let before, let most):
             guard let batch = requests.batches[id] else { return }
             machine.noteLate(id.destination, deadline.name, min(most, countLate(batch, deadline, before)))
@@ -288,12 +292,12 @@ public actor DeliveryDriver: LoopActor {
             switches.waiting.append((name, value))
             if !switches.isBusy {
                 switches.isBusy = true
-                Task(executorPreference: loop) { await self.persistAll() }
+                storeSoon { await $0.persistAll() }
             }
         case .report(let id, let report): clients.waiting[id]?.report(report)
         case .finish(let id, .done):
             // What is reported as done must not come back after a crash.
-            Task(executorPreference: loop) { await self.finishDurably(id) }
+            storeSoon { await $0.finishDurably(id) }
         case .finish(let id, let result): finish(id, result)
         case .stopped: ends.stopped()
         case .note(let destination, let note): note.write(to: log, destination)

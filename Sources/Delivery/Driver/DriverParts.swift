@@ -85,6 +85,25 @@ struct QueueCalls {
     var tellTimer: EventLoop.TimerID?
     /// Batches to request at the end of this turn, all by the same request.
     var wishes: [(id: AttemptID, request: LeaseRequest)] = []
+    /// Calls under way that store something.
+    var storing = StoringCalls()
+}
+
+/// Calls that store something in the queue. `stop` waits for them, because the queue is closed after it.
+struct StoringCalls {
+    /// Number of calls that have not ended.
+    private(set) var count = 0
+    /// Callers that wait until no call is left.
+    var waiters: [CheckedContinuation<Void, Never>] = []
+
+    mutating func begin() { count += 1 }
+
+    mutating func end() {
+        count -= 1
+        guard count == 0 else { return }
+        for waiter in waiters { waiter.resume() }
+        waiters = []
+    }
 }
 
 /// Switches to make durable, oldest first, one at a time.
