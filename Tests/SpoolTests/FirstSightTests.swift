@@ -16,20 +16,35 @@ struct FirstSightTests {
 
     private func time(_ seconds: Int64) -> Timestamp { Timestamp(seconds: Int(seconds), nanoseconds: 0) }
 
+    /// Whether the content of a log is passed over that was created, and changed last, at some times.
+    private func passes(
+        _ sight: FirstSight, _ path: String = "a.log", born: Int64?, modified: Int64? = nil
+    ) -> Bool {
+        let path = FileName(path)
+        return sight.passesOver(
+            path.last, in: path.parent, born: born.map(time), modified: time(modified ?? born ?? 0))
+    }
+
+    /// Whether an archive is left alone.
+    private func leaves(_ sight: FirstSight, _ path: String = "a.log.1.gz", born: Int64) -> Bool {
+        let path = FileName(path)
+        return sight.leavesAlone(path.last, in: path.parent, born: time(born), modified: time(born))
+    }
+
     @Test("what was there is passed over until all of it was looked at; what was made since is not")
     func passesOver() throws {
-        let place = try place()
-        var sight = FirstSight(place, .now, memory: [:])
-        let patterns = place.patterns
-        #expect(!sight.passesOver(patterns, born: time(1), modified: time(1)))
+        var sight = FirstSight(try place(), .now, memory: [:])
+        #expect(!passes(sight, born: 1))
         sight.begin(at: time(100))
-        #expect(sight.passesOver(patterns, born: time(99), modified: time(200)))
-        #expect(sight.passesOver(patterns, born: nil, modified: time(200)))
-        #expect(!sight.passesOver(patterns, born: time(101), modified: time(101)))
+        #expect(passes(sight, born: 99, modified: 200))
+        #expect(passes(sight, born: nil, modified: 200))
+        #expect(!passes(sight, born: 101))
+        #expect(leaves(sight, born: 99) && !leaves(sight, born: 101))
         sight.passedOver(7)
+        sight.leftAlone(5)
         let (passed, again) = (sight.end(), sight.end())
-        #expect(passed?.files == 1 && passed?.bytes == 7 && again == nil)
-        #expect(!sight.passesOver(patterns, born: time(99), modified: time(99)))
+        #expect(passed == FirstSight.Passed(files: 1, bytes: 7, archives: 1, archiveBytes: 5) && again == nil)
+        #expect(!passes(sight, born: 99) && !leaves(sight, born: 99))
     }
 
     @Test("an age passes over files that were changed before; the default passes over nothing")
@@ -38,12 +53,11 @@ struct FirstSightTests {
         var sight = FirstSight(place, .age(.seconds(10)), memory: [:])
         sight.begin(at: time(100))
         for (modified, isPassed) in [(80, true), (89, true), (90, false), (99, false)] {
-            #expect(
-                sight.passesOver(place.patterns, born: time(1), modified: time(Int64(modified))) == isPassed)
+            #expect(passes(sight, born: 1, modified: Int64(modified)) == isPassed)
         }
         var usual = FirstSight(place, .beginning, memory: [:])
         usual.begin(at: time(100))
-        #expect(!usual.passesOver(place.patterns, born: time(1), modified: time(1)))
+        #expect(!passes(usual, born: 1))
     }
 
     @Test(
@@ -57,27 +71,106 @@ struct FirstSightTests {
         #expect(memory.count == 1 && !sight.hasChanges)
         var again = FirstSight(one, .now, memory: memory)
         again.begin(at: time(200))
-        #expect(!again.hasChanges && !again.passesOver(one.patterns, born: time(150), modified: time(150)))
-        #expect(again.passesOver(one.patterns, born: time(50), modified: time(150)))
+        #expect(!again.hasChanges && !passes(again, born: 150))
+        #expect(passes(again, born: 50, modified: 150))
         _ = again.end()
         memory.merge(again.takeChanges()) { _, new in new }
         var third = FirstSight(one, .now, memory: memory)
         third.begin(at: time(300))
-        #expect(!third.hasChanges && !third.passesOver(one.patterns, born: time(50), modified: time(50)))
+        #expect(!third.hasChanges && !passes(third, born: 50))
         // Beside the known pattern another one, which is of the same place.
-        let both = try place(["/l/*.log", "/l/*.txt"])
-        var more = FirstSight(both, .now, memory: memory)
+        var more = FirstSight(try place(["/l/*.log", "/l/*.txt"]), .now, memory: memory)
         more.begin(at: time(400))
-        func patterns(_ name: String) -> [PathPattern] { both.patterns(of: FileName(""), FileName(name)) }
-        #expect(more.passesOver(patterns("a.txt"), born: time(50), modified: time(50)))
-        #expect(!more.passesOver(patterns("a.log"), born: time(50), modified: time(50)))
+        #expect(passes(more, "a.txt", born: 50) && !passes(more, born: 50))
         // Read before patterns were remembered.
         var updated = FirstSight(one, .now, hasRead: true, memory: [:])
         updated.begin(at: time(500))
-        #expect(!updated.passesOver(one.patterns, born: time(50), modified: time(50)))
+        #expect(!passes(updated, born: 50))
         var damaged = FirstSight(one, .now, memory: memory.mapValues { $0 + [1] })
         damaged.begin(at: time(500))
         #expect(damaged.hasChanges)
+    }
+
+    /// What an agent remembers that has read patterns to their end, or was stopped before that.
+    private func memory(
+        _ app: String, _ patterns: [String], excluding excluded: [String] = [], isOver: Bool = true
+    ) throws -> [String: [UInt8]] {
+        let place = try #require(ReadPlace.of(app: app, patterns, excluding: excluded)?.first)
+        var sight = FirstSight(place, .now, memory: ["journal/web": [1]])
+        sight.begin(at: time(100))
+        if isOver { _ = sight.end() }
+        return sight.takeChanges()
+    }
+
+    /// A place that is read from 200 on, with what is remembered of other patterns.
+    private func sight(
+        _ app: String, _ patterns: [String], excluding excluded: [String] = [],
+        after memory: [String: [UInt8]]
+    ) throws -> FirstSight {
+        let place = try #require(ReadPlace.of(app: app, patterns, excluding: excluded)?.first)
+        var sight = FirstSight(place, .now, hasRead: true, memory: memory)
+        sight.begin(at: time(200))
+        return sight
+    }
+
+    @Test(
+        "a file was seen if any pattern of an earlier run covered it, however the pattern is written now",
+        arguments: [
+            ["/l/{a,b}.log"], ["/l/a.log"], ["/l/?.log"], ["/l/*"], ["/l/**/*.log"], ["/**/*.log"],
+            ["/l/a.log", "/l/new.txt"], ["/l/[a-z].log", "/l/old/*.log"],
+        ])
+    func spelledAnew(patterns: [String]) throws {
+        let sight = try sight("web", patterns, after: try memory("web", ["/l/*.log"]))
+        let path = patterns == ["/**/*.log"] ? "l/" : ""
+        #expect(!leaves(sight, "\(path)a.log.1.gz", born: 150), "made while the agent was stopped")
+        #expect(!passes(sight, "\(path)a.log", born: 150))
+    }
+
+    @Test("a file that only the new pattern covers is seen for the first time")
+    func wider() throws {
+        var wide = try sight("web", ["/l/*.log"], after: try memory("web", ["/l/a.log"]))
+        #expect(!passes(wide, "a.log", born: 150) && !leaves(wide, "a.log.1.gz", born: 150))
+        #expect(passes(wide, "b.log", born: 150) && leaves(wide, "b.log.1.gz", born: 150))
+        _ = wide.end()
+        #expect(!passes(wide, "b.log", born: 150), "from then on all of it was seen")
+        let deep = try sight("web", ["/l/**/*.log"], after: try memory("web", ["/l/*.log"]))
+        #expect(!passes(deep, "a.log", born: 150) && passes(deep, "new/a.log", born: 150))
+        #expect(leaves(deep, "new/a.log.1.gz", born: 150))
+        let moved = try sight("web", ["/m/*.log"], after: try memory("web", ["/l/*.log"]))
+        #expect(passes(moved, born: 150) && leaves(moved, born: 150))
+        let packed = try sight("web", ["/l/*.log", "/l/*.gz"], after: try memory("web", ["/l/*.log"]))
+        #expect(!leaves(packed, "a.log.1.gz", born: 150) && leaves(packed, "export.gz", born: 150))
+    }
+
+    @Test("an app that is renamed, or gives files to another one, goes on")
+    func otherApps() throws {
+        let renamed = try sight("shop", ["/l/*.log"], after: try memory("web", ["/l/*.log"]))
+        #expect(!passes(renamed, born: 150) && !leaves(renamed, born: 150))
+        // Its files were web's until now.
+        let parted = try sight("shop", ["/l/shop/*.log"], after: try memory("web", ["/l/**/*.log"]))
+        #expect(!passes(parted, born: 150) && !leaves(parted, born: 150))
+        let rest = try sight(
+            "web", ["/l/**/*.log"], excluding: ["/l/shop/**"], after: try memory("web", ["/l/**/*.log"]))
+        #expect(!passes(rest, born: 150))
+    }
+
+    @Test("what an app left out was not seen, also if it is no longer left out")
+    func leftOut() throws {
+        let memory = try memory("web", ["/l/**/*.log"], excluding: ["/l/shop/**", "debug*"])
+        let other = try sight("shop", ["/l/shop/*.log"], after: memory)
+        #expect(passes(other, born: 150) && leaves(other, born: 150))
+        let all = try sight("web", ["/l/**/*.log"], after: memory)
+        #expect(!passes(all, born: 150) && passes(all, "shop/a.log", born: 150))
+        #expect(passes(all, "debug.log", born: 150) && leaves(all, "debug.log.1.gz", born: 150))
+        let same = try sight("web", ["/l/**/*.log"], excluding: ["debug*", "/l/shop/**"], after: memory)
+        #expect(!same.hasChanges && !passes(same, born: 150))
+    }
+
+    @Test("of a first look that was not finished only the files are old that were there when it began")
+    func unfinished() throws {
+        let sight = try sight("web", ["/l/{a,b}.log"], after: try memory("web", ["/l/*.log"], isOver: false))
+        #expect(passes(sight, born: 50) && leaves(sight, born: 50))
+        #expect(!passes(sight, born: 150) && !leaves(sight, born: 150))
     }
 
     private func start(_ spool: SpoolHarness, _ since: ReadStart, isWatching: Bool = true) async throws

@@ -65,6 +65,33 @@ struct PlaceArchiveTests {
         await reader.stop()
     }
 
+    @Test(
+        "an archive made while the agent was stopped is read, although the pattern is spelled anew",
+        arguments: [["{app,other}.log"], ["app.log", "new/*.log"], ["app.lo?"], ["**/*.log"]])
+    func spelledAnew(patterns: [String]) async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("new")
+        spool.write(try pack("ancient\n"), to: "app.log-1.gz")
+        spool.write(try pack("elsewhere\n"), to: "new/x.log-1.gz")
+        spool.write("1\n2\n3\n", to: "app.log")
+        await spool.pause(.milliseconds(50))
+        var reader = try await start(spool)
+        await spool.untilLines(["1", "2", "3"])
+        await untilListed(spool)
+        await reader.stop()
+        // Two rotations while the agent is stopped; nothing was read of the second file.
+        spool.write(try pack("1\n2\n3\n4\n"), to: "app.log-2.gz")
+        spool.write(try pack("5\n"), to: "app.log-3.gz")
+        spool.remove("app.log")
+        spool.write("6\n", to: "app.log")
+        reader = try await start(spool, patterns)
+        await spool.untilLines(["1", "2", "3", "4", "5", "6"])
+        await untilListed(spool)
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines.sorted() == ["1", "2", "3", "4", "5", "6"])
+        await reader.stop()
+    }
+
     @Test("existing archives are left alone, unless a pattern names them, and nothing is changed")
     func history() async throws {
         let spool = try SpoolHarness()

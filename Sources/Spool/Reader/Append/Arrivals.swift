@@ -164,12 +164,10 @@ final class Arrivals {
 
     /// Notes how much of a file is passed over that was there when its pattern was seen for the first time.
     private func passOver(_ file: AppendFile, _ looked: borrowing Descriptor, _ status: FileStatus) {
-        guard let place = context.options.place, let sight = tree.listing.sight, status.size > 0 else {
-            return
-        }
-        let patterns = place.patterns(of: file.directory.path, file.name)
+        guard let sight = tree.listing.sight, status.size > 0 else { return }
         let born = FileSystem.birth(looked)
-        guard sight.passesOver(patterns, born: born, modified: status.modified) else { return }
+        guard sight.passesOver(file.name, in: file.directory.path, born: born, modified: status.modified)
+        else { return }
         file.historyEnd = status.size
     }
 

@@ -83,13 +83,26 @@ final class Lister {
     func endFirstSight() {
         guard tree.listing.isSeeing, tree.all.allSatisfy({ $0.settling.isEmpty }) else { return }
         if let passed = tree.listing.sight?.end() {
-            context.log.info(
-                "existing files passed over, as `since` says",
-                ["path": context.options.directory, "files": passed.files, "bytes": passed.bytes.value])
+            report(passed)
         }
         if tree.listing.sight?.hasChanges == true {
             outlet.wantCommit()
             schedule.wake()
+        }
+    }
+
+    /// Says what of the existing files is not read.
+    private func report(_ passed: FirstSight.Passed) {
+        let path = context.options.directory
+        if passed.files > 0 {
+            context.log.info(
+                "existing files passed over, as `since` says",
+                ["path": path, "files": passed.files, "bytes": passed.bytes.value])
+        }
+        if passed.archives > 0 {
+            context.log.info(
+                "existing archives left alone",
+                ["path": path, "files": passed.archives, "bytes": passed.archiveBytes.value])
         }
     }
 

@@ -275,6 +275,7 @@ final class DropFiles {
                 case .new:
                     guard isPassedOver(name, in: directory, seen, looked) else { break }
                     directory.settling[name] = nil
+                    tree.listing.sight?.leftAlone(seen.size)
                     let done = lives.streams.remembered.keepDone(id, at: directory.path(of: name), seen)
                     return outlet.pass.keep(done, of: id)
                 case .later: return schedule.settle(name, in: directory, after: context.options.settleTime)
@@ -311,17 +312,13 @@ final class DropFiles {
         }
     }
 
-    /// Whether a compressed file with unknown content is skipped: it existed when its pattern was seen for
-    /// the first time, and rotation made it, or `since` excludes it.
+    /// Whether a compressed file with unknown content is skipped; see `FirstSight`.
     private func isPassedOver(
         _ name: FileName, in directory: SpoolDirectory, _ status: FileStatus, _ looked: borrowing Descriptor
     ) -> Bool {
-        guard let place = context.options.place, let sight = tree.listing.sight else { return false }
+        guard let sight = tree.listing.sight else { return false }
         let born = FileSystem.birth(looked)
-        let named = place.named(directory.path, name)
-        if !named.isEmpty { return sight.passesOver(named, born: born, modified: status.modified) }
-        let rotated = name.unpacked.map { place.patterns(of: directory.path, $0.name) } ?? []
-        return sight.wasThere(rotated, born: born)
+        return sight.leavesAlone(name, in: directory.path, born: born, modified: status.modified)
     }
 
     /// Handles an error of opening or claiming a drop file: a retry, and a complaint if a person can fix it.
