@@ -18,6 +18,17 @@ struct ClosedWayTests {
         )
     }
 
+    @Test("a directory that is listed must be readable, too; one above it need only be entered")
+    func listed() {
+        func advice(_ isListed: Bool) -> String {
+            ClosedWay.advice(
+                for: ClosedWay.Door(
+                    path: "/d/other", owner: 0, mode: "0700", isForAll: false, isListed: isListed))
+        }
+        #expect(advice(true).hasSuffix(": setfacl -m u:spoolship:rx /d/other"))
+        #expect(advice(false).hasSuffix(": setfacl -m u:spoolship:x /d/other"))
+    }
+
     @Test("for a directory that systemd hides the message has the setting, and no advice about rights")
     func sandbox() {
         #expect(

@@ -13,17 +13,21 @@ enum ClosedWay {
         /// As four octal digits.
         var mode: String
         var isForAll: Bool
+        /// Whether the directory itself is to be listed, rather than one below it.
+        var isListed = false
     }
 
     /// Advice for a path that was refused with EACCES.
     static func advice(to path: String) -> String {
-        let door = doors(of: path).first { faccessat(AT_FDCWD, $0, X_OK, AT_EACCESS) != 0 && errno == EACCES }
+        let doors = doors(of: path)
+        let door = doors.first { faccessat(AT_FDCWD, $0, X_OK, AT_EACCESS) != 0 && errno == EACCES }
         guard let door, let status = FileStatus(door) else {
             return "the agent may not list it: setfacl -m u:spoolship:rx \(path)"
         }
         return advice(
             for: Door(
-                path: door, owner: status.owner, mode: status.shownMode, isForAll: status.mode & 0o001 != 0))
+                path: door, owner: status.owner, mode: status.shownMode,
+                isForAll: status.mode & 0o001 != 0, isListed: door == doors.last))
     }
 
     static func advice(for door: Door) -> String {
@@ -41,7 +45,7 @@ enum ClosedWay {
         }
         let owner = door.owner == 0 ? "root" : "user id \(door.owner)"
         return "the agent may not enter \(door.path) (owner \(owner), mode \(door.mode)):"
-            + " setfacl -m u:spoolship:x \(door.path)"
+            + " setfacl -m u:spoolship:\(door.isListed ? "rx" : "x") \(door.path)"
     }
 
     /// The directories on the way, from the root on, and the path itself.
