@@ -3,6 +3,7 @@ import Foundation
 import Model
 import TestKit
 import Testing
+import TextFormats
 import TimeZones
 
 @testable import Events
@@ -409,6 +410,34 @@ struct RecordTests {
         var refused = Reading(try options { $0.repairsUTF8 = false })
         #expect(refused.read(bytes: path + [0x0A]).verdict.kind == .quarantined)
         #expect(reading.pass.counts[.repairedUTF8] == 1 && asked.pass.counts[.repairedUTF8] == 1)
+    }
+
+    @Test(
+        "not_utf8 = quarantine keeps lines of every kind as they are, also where text is sent",
+        arguments: [
+            ("", #"{"msg":"caf*"}"#), ("", "caf*"), ("logfmt", "level=info msg=caf*"),
+            ("logfmt", #"{"msg":"caf*"}"#), ("cri", "2026-11-20T10:00:00Z stdout F caf*"),
+            ("cri", #"2026-11-20T10:00:00Z stdout F {"msg":"caf*"}"#),
+            ("docker", #"{"log":"caf*\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}"#),
+        ])
+    func bytesAreKept(format: String, line: String) throws {
+        var reading = Reading(
+            try options {
+                $0.text = .lines
+                $0.repairsUTF8 = false
+                $0.format = LineWrapper(rawValue: format)
+                if format == "logfmt" {
+                    var settings = TextFormatSettings()
+                    settings.parse = format
+                    $0.textFormat = try? TextFormat(settings)
+                }
+            })
+        let bytes = line.utf8.map { $0 == UInt8(ascii: "*") ? 0xE9 : $0 } + [0x0A]
+        #expect(reading.read(bytes: bytes).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .notUTF8)
+        #expect(reading.pass.counts[.wrappedText] == 0 && reading.pass.counts.parsed == 0)
+        let good = line.utf8.filter { $0 != UInt8(ascii: "*") } + [0x0A]
+        #expect(reading.read(bytes: good).verdict.kind == .accepted)
     }
 
     @Test("a byte order mark at the beginning of any line is ignored")

@@ -65,6 +65,7 @@ extension LineSource {
         guard let failure else {
             // The text may be the value of a hidden member, whose name ended the line before.
             if isValue { return withheld(next) }
+            guard !refusesRepair else { return notUTF8(next) }
             counts.parsed += 1
             return readTextRecord(next, isScanned: wrapping.readsParsedMembers, &counts)
         }

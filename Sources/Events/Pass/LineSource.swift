@@ -119,7 +119,8 @@ struct LineSource: ~Copyable {
         // Zeros are not text: they were left by a power cut, or will be filled by a writer (`fallocate`).
         let isText = block[start] != 0
         if isText, code == .notUTF8, let reading = readRepaired(line, app, next, &counts) { return reading }
-        guard isText, app.settings.text != .quarantine else {
+        let isKept = code == .notUTF8 && app.settings.repairsUTF8 == false
+        guard isText, !isKept, app.settings.text != .quarantine else {
             // The next line may be the value of a member that this one ends with.
             withholding.noteEnd(of: line)
             // Rescan the original line, so that the error position refers to it and not to the repaired copy.
@@ -197,11 +198,21 @@ struct LineSource: ~Copyable {
         TextFormat.wrap(
             UnsafeRawBufferPointer(content), readable: readable ?? content.count, more: more,
             into: &textRecord)
+        guard !refusesRepair else { return notUTF8(next) }
         counts[.wrappedText] += 1
         if textFormat == nil, content.first == .openBrace {
             noteBrokenJSON(&counts)
         }
         return readTextRecord(next, isScanned: wrapping.readsTextMembers, &counts)
+    }
+
+    /// Whether the text in `textRecord` had bytes that are not UTF-8, and its app wants such lines in the
+    /// quarantine (`not_utf8 = "quarantine"`).
+    var refusesRepair: Bool { textRecord.isRepaired && app?.settings.repairsUTF8 == false }
+
+    /// A text whose bytes are not UTF-8, and must not be replaced.
+    func notUTF8(_ next: Int) -> Reading {
+        .refused(Problem(reason: .notUTF8, limit: nil, detail: "not UTF-8"), next: next)
     }
 
     /// Notes the time at which the container's runtime received the line.
