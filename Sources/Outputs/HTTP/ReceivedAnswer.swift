@@ -37,13 +37,16 @@ struct ReceivedAnswer {
     /// Whether any bytes of a head were received.
     var hasBegun: Bool { headBytes > 0 }
 
+    /// Whether the head exceeded the limit, so that the transfer was ended.
+    var isHeadTooLong: Bool { headBytes > ReceivedAnswer.largestHead }
+
     /// Counts a line of the head; false if the head is too long.
     ///
     /// - Parameter isEnd: whether the line ends the head of a final answer.
     mutating func addHead(_ count: Int, isEnd: Bool) -> Bool {
         headBytes += count
         hasHead = hasHead || isEnd
-        return headBytes <= ReceivedAnswer.largestHead
+        return !isHeadTooLong
     }
 
     /// Keeps a piece of the body up to the limit; false if the body is too long to be read on.

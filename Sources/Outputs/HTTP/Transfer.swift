@@ -97,6 +97,9 @@ final class Transfer {
     /// Whether any bytes of an answer's head were received.
     var hasBegunAnswer: Bool { received.hasBegun }
 
+    /// Whether the transfer was ended because the answer's head exceeded the limit.
+    var isHeadTooLong: Bool { received.isHeadTooLong }
+
     /// Number of connections that this request has made.
     private var connections: Int { shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) }
 

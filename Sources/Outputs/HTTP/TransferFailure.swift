@@ -59,15 +59,22 @@ enum TransferFailure {
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
                 (.connection, broken(transfer, options, host, said))
             case CURLE_PROXY: (.connect, "\(host) made no connection: \(said)")
-            // libcurl uses the same code for a head that exceeds its own limit (100 KB).
+            case CURLE_WRITE_ERROR where transfer.isHeadTooLong:
+                (.connection, tooLongHead(host))
+            // libcurl uses the same code for a line of the head that exceeds its own limit (100 KB).
             case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
-                (.connection, "the head of the answer of \(host) is too long, or there was no memory for it")
+                (.connection, "a line of the answer's head of \(host) is too long, or there was no memory")
             case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
                 CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION:
                 (.local, "the request cannot be made: \(said)")
             default: (.protocolViolation, "the answer of \(host) is not HTTP: \(said)")
             }
         return Failure(kind: kind, message: message)
+    }
+
+    /// The message for an answer whose head the agent has not read to its end.
+    private static func tooLongHead(_ host: String) -> String {
+        "the head of the answer of \(host) is longer than \(ReceivedAnswer.largestHead >> 10) KiB"
     }
 
     /// Who failed, for messages: the server, or the proxy as long as nothing of the request was sent.
