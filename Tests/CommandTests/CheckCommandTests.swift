@@ -107,6 +107,30 @@ struct CheckCommandTests {
         #expect(KeptConsole.run("check", "--sample", path, "--config", "\(path).no").0 == .configuration)
     }
 
+    @Test("--sample says that its digests are not the agent's, if it shows any")
+    func sampleOfDigests() throws {
+        let path = "\(directory.path)/app.log"
+        try writeFile(path, #"{"user":"ann"}"# + "\n")
+        func sample(_ action: String) throws -> String {
+            let configuration = try write(
+                """
+                [agent]
+                hash_key = "file:\(directory.path)/hash.key"
+                [[rule]]
+                \(action)
+                [[destination]]
+                name = "main"
+                type = "stdout"
+                """)
+            let (code, kept) = KeptConsole.run("check", "--sample", path, "--config", configuration)
+            #expect(code == .success, "\(kept.errorOutput)")
+            return kept.output
+        }
+        let warning = "digests are made with a key of zeros here: those that the agent sends differ"
+        #expect(try sample(#"hash = ["user"]"#).contains(warning))
+        #expect(try !sample(#"remove = ["user"]"#).contains(warning))
+    }
+
     @Test(
         "--sample names the runtime that has wrapped the lines, and says if no format fits; not if one is set",
         arguments: [

@@ -30,6 +30,8 @@ public struct RuleSample: Sendable {
     public private(set) var lines: [Line] = []
     /// Number of lines on which each rule acts, in the order of the rules.
     public private(set) var counts: [(rule: String, lines: Int)] = []
+    /// Whether a rule that acts makes digests, which are then not those of the agent.
+    public private(set) var hasDigests = false
 
     /// Applies the rules to the accepted lines; nil if the configuration has no rules.
     public init?(_ sample: LineSample, _ settings: Settings) {
@@ -54,7 +56,9 @@ public struct RuleSample: Sendable {
                     after: after, destinations: engine.destinations,
                     priority: engine.priority == event.priority ? nil : engine.priority.name))
         }
-        counts = settings.writtenRules.map { rule in (rule.name, lines.count { $0.rules.contains(rule.name) })
-        }
+        let rules = settings.writtenRules
+        counts = rules.map { rule in (rule.name, lines.count { $0.rules.contains(rule.name) }) }
+        let hashing = Set(rules.filter { $0.actions.contains { $0.name == "hash" } }.map(\.name))
+        hasDigests = lines.contains { !hashing.isDisjoint(with: $0.rules) }
     }
 }

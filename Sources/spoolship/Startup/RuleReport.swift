@@ -25,6 +25,9 @@ struct RuleReport {
             guard line.after != line.before else { continue }
             out += "  - \(line.before)\n  + \(line.after ?? "(discarded)")\n"
         }
+        if sample.hasDigests {
+            out += "  digests are made with a key of zeros here: those that the agent sends differ\n"
+        }
         return out
     }
 
