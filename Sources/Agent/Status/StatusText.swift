@@ -52,12 +52,18 @@ struct StatusText: Sendable {
         lines += report.spool.complaints.map { "  " + styled($0, .warning) }
         lines.append(queueLine)
         lines += keptLines
-        lines += report.rules.map { "rule \($0.name): acted on \(HumanText.plural($0.events, "event"))" }
+        lines += report.rules.map(ruleLine)
         lines += report.checks
         lines += report.containers.map(containerLine)
         lines += report.overrides.map { "setting \($0.setting) = \($0.value) (set by \($0.origin))" }
         lines += report.hostNews + switchLines
         return StatusText.joined(lines)
+    }
+
+    /// On how many events a rule acted. A rule without a name is named `rule 3`.
+    private func ruleLine(_ rule: (name: String, events: Int)) -> String {
+        let name = rule.name.hasPrefix("rule ") ? rule.name : "rule \(rule.name)"
+        return "\(name): acted on \(HumanText.plural(rule.events, "event"))"
     }
 
     /// One destination in detail, each line ended; nil for an unknown name.
