@@ -1,5 +1,6 @@
 import EventLoops
 import Model
+import TestKit
 import Testing
 
 @testable import Delivery
@@ -78,7 +79,8 @@ struct ResumptionTests {
     func twoWaits() {
         var standing = Standing()
         let now = Moment(boot: BootInstant(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
-        _ = standing.waitAsTold(until: now.boot + .seconds(60), at: now)
+        var random = SplitMix64(seed: 1)
+        _ = standing.waitAsTold(.seconds(60), using: &random, at: now)
         standing.openBreaker(nextProbe: nil, at: now.wall)
         #expect(standing.waits == [.retryAfter, .breakerOpen])
     }

@@ -33,7 +33,8 @@ extension ControlRoutes {
         answer("GET", "/v1/collection", takes: ["app"]) { _, query in
             let app = try query.required("app", try query.text("app"))
             let queued = try await agent.countQueued(of: app)
-            return .json(["queued": .integer(queued)].adding(try await agent.know(app)))
+            let count: JSONValue = ["queued": .integer(queued)]
+            return .json(count.adding(try await agent.know(app)))
         }
         answer("PUT", "/v1/collection", takes: ["enabled", "app"]) { _, body in
             if let app = try body.text("app") {

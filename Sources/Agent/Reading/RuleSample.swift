@@ -58,7 +58,7 @@ public struct RuleSample: Sendable {
         }
         let rules = settings.writtenRules
         counts = rules.map { rule in (rule.name, lines.count { $0.rules.contains(rule.name) }) }
-        let hashing = Set(rules.filter { $0.actions.contains { $0.name == "hash" } }.map(\.name))
+        let hashing = Set(rules.filter { rule in rule.actions.contains { $0.key == "hash" } }.map(\.name))
         hasDigests = lines.contains { !hashing.isDisjoint(with: $0.rules) }
     }
 }
