@@ -290,6 +290,32 @@ struct ReaderTypesTests {
         #expect(types.due() == [.hold(other.id)])
     }
 
+    @Test("a file that waits for its turn is at rest, unless it must be judged or compared, or has a watch")
+    func waitingFiles() throws {
+        let types = try ReaderTypes()
+        let file = types.file("a.jsonl", size: 5)
+        types.lives.makeReady(file)
+        #expect(!file.isResting)
+        file.releaseActivity()
+        #expect(file.isResting && file.isReady)
+        // An empty file was judged to be no copy, and has bytes now: they may be a copy's.
+        let late = types.file("b.jsonl")
+        late.see(length: 5)
+        types.lives.makeReady(late)
+        late.releaseActivity()
+        #expect(late.beganLate)
+        let compared = types.file("c.jsonl", size: 5)
+        compared.proof = AppendFile.Proof(size: 5, reached: 3)
+        types.lives.makeReady(compared)
+        compared.releaseActivity()
+        #expect(compared.proof?.reached == 3)
+        let watched = types.file("d.jsonl", size: 5)
+        watched.watch = 7
+        types.lives.makeReady(watched)
+        watched.releaseActivity()
+        #expect(watched.watch == 7)
+    }
+
     @Test("AppendLives: a file that loses its name is read and checked, and one that was read is checked")
     func displaced() throws {
         let types = try ReaderTypes { $0.settleTime = .seconds(1) }

@@ -318,10 +318,16 @@ extension AppendFile {
     func releaseActivity() {
         guard let activity = box?.activity, descriptor == nil, activity.checkAt == nil,
             activity.scanned == 0, !activity.holdsText, activity.historyEnd == 0, activity.reached == 0,
-            activity.padding == nil, isUnread ? isReady && hasUnread : !isReady,
+            activity.padding == nil, isUnread ? onlyWaits(activity) : !isReady,
             !isDirty, stage == .reading, hasName
         else { return }
         box = nil
+    }
+
+    /// Whether the file waits for its turn, and reading needs to know nothing else of it. A copy that was empty
+    /// when it was judged must be judged again, a comparison that has begun goes on, and a watch must end.
+    private func onlyWaits(_ activity: Activity) -> Bool {
+        isReady && hasUnread && !activity.beganLate && activity.proof == nil && activity.watch == nil
     }
 
     /// Something happens to the file now. If it was at rest, its waits are counted from now.
