@@ -224,7 +224,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public func adding(_ other: SpoolFigures) -> SpoolFigures {
         var sum = self
         for figure in [
-            \SpoolFigures.directories, \.unlistedReaders, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
+            \SpoolFigures.directories, \.unlistedReaders, \.polledDirectories, \.appendFiles,
+            \.crowdedDirectories, \.openFiles,
             \.waitingDropFiles, \.inaccessible, \.passedOver, \.refusedFiles, \.dropFilesRead,
             \.appendFilesRead,
             \.filesRemoved, \.rotations, \.truncations, \.linesTooLong, \.unclosedLines, \.commits,

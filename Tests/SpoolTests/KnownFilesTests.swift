@@ -89,7 +89,7 @@ struct KnownFilesTests {
         #expect(await capacity(of: second) < 64)
         for name in ["0.jsonl", "5999.jsonl"] {
             let facts = try #require(await facts(of: name, in: second))
-            #expect(facts.isShared)
+            #expect(facts.isShared && facts.isResting)
         }
         await second.stop()
     }

@@ -73,7 +73,8 @@ extension DeliveryDriver {
 
     private func finishStoring(_ work: @Sendable (isolated DeliveryDriver) async -> Void) async {
         await work(self)
-        calls.storing.end()
+        // Behind what the work has posted: the machine may answer it with something more to store.
+        loop.post { self.assumeIsolated { $0.calls.storing.end() } }
     }
 
     /// Tells the queue how a batch ended; the machine retries if that fails.

@@ -15,7 +15,8 @@ extension SpoolReader {
         var figures = self.figures
         figures.root = context.root.identity
         figures.directories = tree.count
-        figures.unlistedReaders = tree.listing.isFirstDone ? 0 : 1
+        // A directory that is not there holds nothing that waits; `complaints` and `places` name it.
+        figures.unlistedReaders = tree.listing.isFirstDone || tree.top == nil ? 0 : 1
         figures.polledDirectories = watching.polled.count
         figures.pollReason = watching.pollReason
         figures.overflows = watching.overflows

@@ -190,7 +190,6 @@ public actor SpoolReader: LoopActor {
         ) {
             [weak self] in self?.assumeIsolated { $0.watching.changesCame() }
         }
-        publish()
         tree.listing.sight?.begin(at: context.time.wallTime)
         if let place = context.options.place {
             arrivals.lookAtLinks()
@@ -198,6 +197,7 @@ public actor SpoolReader: LoopActor {
         } else {
             directories.open(FileName(""), depth: 0)
         }
+        publish()
         schedule.wake()
     }
 

@@ -155,7 +155,8 @@ struct BackfillRun: Sendable {
         }
         // Where the last accepted piece ended; nil if the agent does not know the file.
         var place = state["place"]?.string
-        var pieceBytes = state["piece_bytes"]?.integer ?? 65_536
+        let wantedBytes = state["piece_bytes"]?.integer ?? 65_536
+        var pieceBytes = wantedBytes
         file.format = state["format"]?.string.flatMap(LineWrapper.init)
         file.decode(state["encoding"]?.string.flatMap(FileEncoding.init))
         // A file that was rewritten since is read from its beginning.
@@ -167,7 +168,9 @@ struct BackfillRun: Sendable {
         while let piece = try orFail(.inputOutput, try file.next(atMost: pieceBytes)) {
             let result: JSONValue
             switch try offer(piece, of: file, from: place, &course) {
-            case .taken(let taken): result = taken
+            case .taken(let taken):
+                result = taken
+                pieceBytes = min(wantedBytes, pieceBytes * 2)
             case .elsewhere(let words), .later(let words): return words
             case .tooLarge(let words):
                 let half = min(pieceBytes, piece.bytes.count) / 2
