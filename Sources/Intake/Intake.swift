@@ -85,6 +85,8 @@ package final class Intake: SpoolSink {
     @exclusivity(unchecked) var scratch = LineBuffer(capacity: 64)
     /// Counts by app, for status and metrics.
     private var apps: [String: AppCounts] = [:]
+    /// What the pass has counted of lines that were given back; nil if none were.
+    private var givenBack: EventCounts?
 
     /// Source of the lines. Only the spool's intake remembers names, sessions and the engine's memory for the
     /// next start.
@@ -547,24 +549,36 @@ package final class Intake: SpoolSink {
 
     var counts: CountsBefore { CountsBefore(events: pass.counts, apps: apps) }
 
+    /// What the pass has counted, without what was given back.
+    private var eventCounts: EventCounts {
+        guard let givenBack else { return pass.counts }
+        var counts = pass.counts
+        counts.remove(givenBack)
+        return counts
+    }
+
     /// Forgets what was taken since the last commit: it is not stored, and neither counted nor reported. It
-    /// is offered again.
+    /// is offered again. What rules have counted stays: a throttle may let fewer of these events through.
     func giveBack(to before: CountsBefore) {
         _ = chunks.takeCommit()
         calls.forget(calls.takeNew())
-        pass.resetCounts(to: before.events)
+        var counts = pass.counts
+        counts.remove(before.events)
+        givenBack = givenBack ?? EventCounts()
+        givenBack?.add(counts)
         apps = before.apps
     }
 
     /// Publishes the counts as of a commit, and logs what is due.
     private func publish(_ commit: Commit) {
-        reports.report(commit.quarantined, pass.counts, at: time.bootTime)
+        let counts = eventCounts
+        reports.report(commit.quarantined, counts, at: time.bootTime)
         if let found = schemas.takeReport(at: time.bootTime) {
             reports.reportUnfit(found.count, event: found.name, found.text)
         }
         rules?.publish()
         figures.update {
-            $0.events = pass.counts
+            $0.events = counts
             $0.names = pass.nameCounts
             $0.apps = apps
             $0.schemas = schemas.counts

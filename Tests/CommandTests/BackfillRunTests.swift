@@ -95,6 +95,21 @@ struct BackfillRunTests {
         #expect(lines == all)
     }
 
+    @Test("the size of pieces halves with each refusal, and grows again ever more slowly")
+    func pieceSize() {
+        var size = PieceSize(most: 100)
+        for pieces in [16, 32] {
+            let isSmaller = size.wasRefused(100)
+            #expect(isSmaller && size.bytes == 50)
+            for _ in 1..<pieces { size.wasTaken() }
+            #expect(size.bytes == 50)
+            size.wasTaken()
+            #expect(size.bytes == 100)
+        }
+        let isSmaller = size.wasRefused(1)
+        #expect(!isSmaller)
+    }
+
     @Test("a single line that does not fit ends with 65 and the agent's reason")
     func endsIfOneLineDoesNotFit() async throws {
         let (code, said, lines, _) = try await run(mostLines: 0, pieceBytes: 10_000)

@@ -1,3 +1,4 @@
+import EventLoops
 import Glibc
 import Model
 @testable import Spool
@@ -88,6 +89,10 @@ struct KnownFilesTests {
         await spool.until("all are known") { second.figures.appendFiles == count }
         #expect(await capacity(of: second) < 64)
         for name in ["0.jsonl", "5999.jsonl"] {
+            let deadline = SystemTime().bootTime + .seconds(60)
+            while await facts(of: name, in: second)?.isResting != true, SystemTime().bootTime < deadline {
+                try await Task.sleep(for: .milliseconds(10))
+            }
             let facts = try #require(await facts(of: name, in: second))
             #expect(facts.isShared && facts.isResting)
         }

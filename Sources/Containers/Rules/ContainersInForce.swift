@@ -52,8 +52,8 @@ public struct AwaitedContainer: Sendable, Equatable {
     public let id: String
     /// The apps that it concerns; empty for all.
     public let apps: Set<String>
-    /// True if it is not known what this container hides: nothing of an app may be kept as it came. False only
-    /// for `reload`.
+    /// True if it is not known what this container hides: nothing of an app may be kept as it came. False
+    /// only for `reload`.
     package let mayHide: Bool
 
     /// A container for which reading waits.
@@ -67,8 +67,8 @@ public struct AwaitedContainer: Sendable, Equatable {
         self.mayHide = mayHide
     }
 
-    /// A reload that is being applied: no event may be read, but the containers in force are those before it or
-    /// those after it, so what they hide is known.
+    /// A reload that is being applied: no event may be read, but the containers in force are those before
+    /// it or those after it, so what they hide is known.
     public static let reload = AwaitedContainer(id: "", apps: [], mayHide: false)
 
     package func concerns(_ app: String) -> Bool { apps.isEmpty || apps.contains(app) }

@@ -60,7 +60,7 @@ internal import TextFormats
 /// `name`, `timestamp`, `severity`, `kubernetes`, `app`, `country`, `host_name`, `observed_at`,
 /// `log.file.path`, `id`. A member whose value is `null` counts as missing.
 public struct EventPass: ~Copyable {
-    /// Counts since the pass was made. They decrease only by `resetCounts`.
+    /// Counts since the pass was made; they never decrease.
     public internal(set) var counts = EventCounts()
     /// What is wrong with the line of the last verdict. Valid only after `quarantined` and `refused`; an
     /// accepted line leaves the problem of an earlier one in place.
@@ -97,9 +97,6 @@ public struct EventPass: ~Copyable {
         lines = LineSource(nameRows: isOfOneApp ? 1 : NamePlaces.rows)
         configure(options)
     }
-
-    /// Counts again from earlier counts: what was read since is read again.
-    public mutating func resetCounts(to counts: EventCounts) { self.counts = counts }
 
     // MARK: Sources
 

@@ -153,6 +153,19 @@ public struct EventCounts: Sendable, Equatable {
         parsed += other.parsed
         for (app, counts) in other.texts { texts[app, default: TextCounts()].add(counts) }
     }
+
+    /// Takes counts away that were added before.
+    public mutating func remove(_ other: EventCounts) {
+        limited.merge(other.limited) { $0.merging($1, uniquingKeysWith: -) }
+        for (index, count) in other.oddities.enumerated() { oddities[index] -= count }
+        sessions.merge(other.sessions, uniquingKeysWith: -)
+        records -= other.records
+        parsed -= other.parsed
+        for (app, counts) in other.texts {
+            texts[app]?.notParsed -= counts.notParsed
+            texts[app]?.brokenJSON -= counts.brokenJSON
+        }
+    }
 }
 
 /// Counts of an app's lines that were not what its settings say.

@@ -232,9 +232,9 @@ package actor Backfill: LoopActor {
         let before = intake.counts
         let taken = await intake.takeAside(content.bytes[...], from: source, at: content.offset)
         guard taken < content.bytes.count else { return intake.takeCommit() }
-        // The intake stopped within the piece, so nothing of the piece is stored. Either the required document
-        // of a container is gone, or the piece does not fit into one transaction: an event is as large as one
-        // may be, or many lines go to the quarantine. The sender then offers less.
+        // The intake stopped within the piece, so nothing of the piece is stored. Either the required
+        // document of a container is gone, or the piece does not fit into one transaction: an event is as
+        // large as one may be, or many lines go to the quarantine. The sender then offers less.
         let obstacle = intake.obstacle
         intake.giveBack(to: before)
         try await waitForDocument(of: piece.app)
@@ -243,8 +243,8 @@ package actor Backfill: LoopActor {
         }
         throw IntakeError(
             .tooLarge,
-            "the events at byte \(content.offset) of \(piece.file) do not fit into one transaction of this queue; "
-                + "raise queue.max_size")
+            "the events at byte \(content.offset) of \(piece.file) do not fit into one transaction of this "
+                + "queue; raise queue.max_size")
     }
 
     /// The intake with the settings in force.

@@ -324,8 +324,9 @@ extension AppendFile {
         box = nil
     }
 
-    /// Whether the file waits for its turn, and reading needs to know nothing else of it. A copy that was empty
-    /// when it was judged must be judged again, a comparison that has begun goes on, and a watch must end.
+    /// Whether the file waits for its turn, and reading needs to know nothing else of it. A copy that was
+    /// empty when it was judged must be judged again, a comparison that has begun goes on, and a watch must
+    /// end.
     private func onlyWaits(_ activity: Activity) -> Bool {
         isReady && hasUnread && !activity.beganLate && activity.proof == nil && activity.watch == nil
     }

@@ -89,7 +89,7 @@ public final class BackfillFile {
         packed.decode(by: encoding)
     }
 
-    /// Reads again from a position, so that the next piece can be smaller than the one that was returned last.
+    /// Reads again from a position, so that the next piece can be smaller than the last one.
     ///
     /// - Parameters and results are those of `begin(at:)`.
     public func restart(at text: String?) throws(SpoolError) -> Bool {

@@ -28,8 +28,8 @@ struct OpenFiles {
     private var files: [AppendFile] = []
     /// The open directories in the order in which they were opened; the first is closed first.
     private var directories: [SpoolDirectory] = []
-    /// Files that were read to their ends, in the order in which they are to be closed, the next one last, each
-    /// with its last use. They are found many at once: with a high limit each file that is opened would
+    /// Files that were read to their ends, in the order in which they are to be closed, the next one last,
+    /// each with its last use. They are found many at once: with a high limit each file that is opened would
     /// otherwise cost a look at thousands.
     private var victims: [(file: AppendFile, lastUse: UInt64)] = []
     /// A file that is being compared with others. Those are opened meanwhile, and must not close this one.

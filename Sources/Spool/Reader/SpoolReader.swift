@@ -359,7 +359,9 @@ public actor SpoolReader: LoopActor {
                 beginCommit()
             }
             if isDrip {
-                watching.pause(until: min(outlet.dripDue, schedule.now + context.options.linger))
+                let look = schedule.now + context.options.linger
+                // A pause that is under way keeps its end: otherwise each turn would put the next look off.
+                watching.pause(until: isDue ? look : min(outlet.dripDue, watching.pauseEnd ?? look))
             }
         }
         buffer.becomeQuiet()

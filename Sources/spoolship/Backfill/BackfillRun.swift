@@ -155,8 +155,7 @@ struct BackfillRun: Sendable {
         }
         // Where the last accepted piece ended; nil if the agent does not know the file.
         var place = state["place"]?.string
-        let wantedBytes = state["piece_bytes"]?.integer ?? 65_536
-        var pieceBytes = wantedBytes
+        var size = PieceSize(most: state["piece_bytes"]?.integer ?? 65_536)
         file.format = state["format"]?.string.flatMap(LineWrapper.init)
         file.decode(state["encoding"]?.string.flatMap(FileEncoding.init))
         // A file that was rewritten since is read from its beginning.
@@ -165,17 +164,17 @@ struct BackfillRun: Sendable {
         course.progress.skip(file.position)
         let events = course.read
         let bad = course.bad
-        while let piece = try orFail(.inputOutput, try file.next(atMost: pieceBytes)) {
+        while let piece = try orFail(.inputOutput, try file.next(atMost: size.bytes)) {
             let result: JSONValue
             switch try offer(piece, of: file, from: place, &course) {
             case .taken(let taken):
                 result = taken
-                pieceBytes = min(wantedBytes, pieceBytes * 2)
+                size.wasTaken()
             case .elsewhere(let words), .later(let words): return words
             case .tooLarge(let words):
-                let half = min(pieceBytes, piece.bytes.count) / 2
-                guard half > 0, holdsSeveralLines(piece) else { throw CommandFailure(.badData, words) }
-                pieceBytes = half
+                guard holdsSeveralLines(piece), size.wasRefused(piece.bytes.count) else {
+                    throw CommandFailure(.badData, words)
+                }
                 _ = try orFail(.inputOutput, try file.restart(at: place))
                 continue
             }

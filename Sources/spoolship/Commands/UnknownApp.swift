@@ -3,9 +3,9 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// An app that a command named and of which nothing is known. The command is carried out all the same: consent
-/// and collection may have to be settled before an app's first event. But most likely the name is mistyped, and
-/// then the app that was meant goes on as before.
+/// An app that a command named and of which nothing is known. The command is carried out all the same:
+/// consent and collection may have to be settled before an app's first event. But most likely the name is
+/// mistyped, and then the app that was meant goes on as before.
 struct UnknownApp {
     private let name: String
     /// The nearest name that the agent knows.

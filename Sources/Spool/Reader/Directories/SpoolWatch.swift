@@ -324,13 +324,9 @@ final class SpoolWatch {
         return true
     }
 
-    /// Lets changes gather until `end`, or until the end of a pause that is under way: lines that are written
-    /// meanwhile would wait for the next commit anyway.
-    func pause(until latest: BootInstant) {
-        var end = latest
-        if case .paused(let known) = attention, known > schedule.now {
-            end = min(end, known)
-        }
+    /// Lets changes gather until `end`: lines that are written meanwhile would wait for the next commit
+    /// anyway.
+    func pause(until end: BootInstant) {
         // Each time: the wake-up may have been planned for an earlier end, and have come. Without another one
         // the reader would sleep, with lines that wait for their commit.
         schedule.plan(at: end, .wake)
@@ -339,6 +335,15 @@ final class SpoolWatch {
         // If this fails, changes still wake the loop, which only costs time.
         if case .paused = attention {} else if (try? member.pause()) == nil { return }
         attention = .paused(until: end)
+    }
+
+    /// End of the pause that is under way; nil without one.
+    var pauseEnd: BootInstant? {
+        if case .paused(let end) = attention, schedule.now < end {
+            end
+        } else {
+            nil
+        }
     }
 
     /// Whether a pause has ended by time: changes were left to gather until now.
