@@ -300,7 +300,7 @@ extension AgentService {
         let wanted = intakeSettings(cap: queue.snapshot.maxSize)
         let repeats = RepeatWindow(figures: figures.spool)
         let compressors = LoopBound(Compressors(), to: readerLoop)
-        let names = LoopBound(SharedNames(), to: readerLoop)
+        let names = SharedNames()
         func makeIntake(
             _ settings: IntakeSettings, of place: String? = nil, _ figures: IntakeFigures
         ) -> sending Intake {

@@ -124,7 +124,7 @@ package final class Intake: SpoolSink {
         memory: [String: [UInt8]],
         figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil,
         repeats: RepeatWindow? = nil, sharing compressors: LoopBound<Compressors>? = nil,
-        _ names: LoopBound<SharedNames>? = nil, on loop: EventLoop,
+        _ names: SharedNames? = nil, on loop: EventLoop,
         time: any TimeSource, log: Log
     ) {
         let functions = rules?.functions
@@ -144,7 +144,7 @@ package final class Intake: SpoolSink {
         _ settings: IntakeSettings, _ kind: Kind, store: any CommitStore, figures: IntakeFigures,
         clock: ClockTrust,
         tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, repeats: RepeatWindow? = nil,
-        sharing compressors: LoopBound<Compressors>? = nil, _ names: LoopBound<SharedNames>? = nil,
+        sharing compressors: LoopBound<Compressors>? = nil, _ names: SharedNames? = nil,
         on loop: EventLoop, time: any TimeSource, log: Log
     ) {
         self.settings = settings
@@ -162,8 +162,8 @@ package final class Intake: SpoolSink {
         schemas = SchemaChecks(settings.schemas)
         accepted = repeats.map { AcceptedIDs($0) }
         accepted?.configure(settings.repeats)
-        pass = EventPass(
-            options: settings.events, isOfOneApp: kind == .place, sharing: names?.assumeOnLoop { $0 })
+        // Not `LoopBound`, which traps here: the start makes intakes on another thread than the loop's.
+        pass = EventPass(options: settings.events, isOfOneApp: kind == .place, sharing: names)
         openCountries()
     }
 

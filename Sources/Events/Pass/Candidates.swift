@@ -79,7 +79,9 @@ struct WatchedNames {
 
 /// The names that passes with the same settings look for. All passes of a loop share them: the names and
 /// their tables take 7 KB, and making them takes time for each app of the configuration.
-package final class SharedNames {
+///
+/// One thread at a time uses it: that of the start, which makes the passes, and then the loop's.
+package final class SharedNames: @unchecked Sendable {
     /// The names made last, and what they were made of.
     private var made: (defaults: AppOptions, apps: [String: AppOptions], names: WatchedNames)?
 
