@@ -238,7 +238,7 @@ struct CheckCommandTests {
         "what text alone shows of a format, a pattern or a path is a mistake with --text-only, too",
         arguments: [
             #"parse = "ngnix""#, #"parse = "%{COMBINEDAPACHELOG}""#, #"pattern = "(unclosed""#,
-            #"first_line = "(unclosed""#, #"read = ["var/log/x.log"]"#, #"exclude = ["[a"]"#,
+            #"first_line = "(unclosed""#, #"read = ["var/log/x.log"]"#, #"exclude = ["logs/debug.log"]"#,
         ])
     func textOnlyOfPlaces(line: String) throws {
         let read = line.hasPrefix("read") ? "" : "read = [\"/var/log/x/*.log\"]\n"
