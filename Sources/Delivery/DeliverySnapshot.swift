@@ -35,7 +35,8 @@ public struct DeliverySnapshot: Sendable {
         public let since: Timestamp?
         /// Last acknowledgement of a batch.
         public let lastSuccess: Timestamp?
-        /// Last failure and its time, even if batches were acknowledged since.
+        /// Failure that explains the state, and its time: that of a hold, or of a wait that the destination
+        /// asked for; otherwise the last failure, even if batches were acknowledged since.
         public let lastFailure: (failure: Failure, at: Timestamp)?
         /// Tokens that hold the destination back, including those for all, in alphabetical order.
         public let pauseTokens: [String]
@@ -100,7 +101,7 @@ extension DeliverySnapshot.Destination {
             nextAttempt: wake.map { now.wall + ($0 - now.boot) },
             since: standing.hold?.since ?? (isFailing ? standing.trouble?.since : nil)
                 ?? standing.breaker?.since,
-            lastSuccess: machine.blame.acknowledged.last, lastFailure: standing.lastFailure,
+            lastSuccess: machine.blame.acknowledged.last, lastFailure: standing.reason,
             pauseTokens: pauseTokens, counters: machine.counters)
     }
 }

@@ -128,6 +128,39 @@ struct TrustTests {
         #expect(world.isHeld && world.shown.lastFailure?.failure == words)
     }
 
+    @Test("a hold keeps its own reason while requests that were in flight when it began fail otherwise")
+    func reasonOfHoldStays() {
+        var world = World(options())
+        world.accept(150)
+        world.answer = { world, _ in
+            world.sent.count == 1
+                ? (.milliseconds(100), .held(.unauthorised)) : (.seconds(20), .retry(.unavailable))
+        }
+        world.run(.seconds(60))
+        #expect(world.sent.count > 1, "others were in flight")
+        #expect(world.isHeld && world.shown.lastFailure?.failure == .unauthorised)
+        let held = world.shown.lastFailure?.at
+        // The next probe is refused too: its time is that of the last refusal.
+        world.answer = { _, _ in (.milliseconds(1), .held(.unauthorised)) }
+        world.run(.seconds(7200))
+        let heldAgain = world.shown.lastFailure?.at
+        #expect(world.isHeld && (heldAgain?.nanoseconds ?? 0) > (held?.nanoseconds ?? 0))
+    }
+
+    @Test("a wait that the destination asked for keeps its own reason while other requests fail")
+    func reasonOfWaitStays() {
+        var world = World(options())
+        world.accept(150)
+        world.answer = { world, _ in
+            world.sent.count == 1
+                ? (.milliseconds(100), .retryAfter(.seconds(3600), .badRequest))
+                : (.seconds(20), .retry(.unavailable))
+        }
+        world.run(.seconds(60))
+        #expect(world.sent.count > 1, "others were in flight")
+        #expect(world.shown.obstacle == .retryAfter && world.shown.lastFailure?.failure == .badRequest)
+    }
+
     @Test("unnamed rejections in an accepted batch are counted and reported, and the batch is not repeated")
     func unnamedRejections() {
         var world = World(options())

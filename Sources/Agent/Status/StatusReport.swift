@@ -20,8 +20,9 @@ struct StatusReport: Sendable {
         var nextAttempt: Timestamp?
         /// When the receiver last acknowledged a batch; nil if that is unknown.
         var lastAcknowledged: Timestamp?
-        /// The last failure, even if something was acknowledged later. Its words may quote an event, so only
-        /// clients of the control socket get them, not the log or the page.
+        /// The failure that explains the state: that of a hold, or of a wait that the receiver asked for;
+        /// otherwise the last one, even if something was acknowledged later. Its words may quote an event, so
+        /// only clients of the control socket get them, not the log or the page.
         var lastFailure: (failure: Failure, at: Timestamp)?
         /// The destination's dispatch interval as in the configuration, if it differs from
         /// `StatusReport.interval`.

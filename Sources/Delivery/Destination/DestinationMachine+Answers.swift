@@ -547,6 +547,7 @@ extension DestinationMachine {
     /// A rejection does not end the doubt: the next attempt is planned.
     private mutating func goOnDoubting(_ answer: Answer, _ failure: Failure) {
         guard hold?.doubt != nil else { return }
+        standing.noteRefusal(failure, at: answer.now.wall)
         let untried = Untried(backlog, kept, standing, turns)
         let rejection = Hold.Rejection(
             isProbe: answer.isProbe, hasRoom: kept.hasRoomForRejected, hasRefused: kept.counts.refused > 0,

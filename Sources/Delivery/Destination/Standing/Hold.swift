@@ -6,8 +6,10 @@ internal import Model
 /// A hold is about one of three things: refusals that may pass (`patience`), rejected events that may be at
 /// fault themselves (`doubt`), or, without both, something that a person has to repair.
 struct Hold: Sendable, Equatable {
-    /// The refusal that caused it.
-    let failure: Failure
+    /// The last refusal: it caused the hold, or prolonged it.
+    private(set) var failure: Failure
+    /// Time of day of that refusal.
+    private(set) var refusedAt: Timestamp
     /// Time of day when it began, for `status`.
     let since: Timestamp
     /// When the next probe may be sent.
@@ -25,6 +27,7 @@ struct Hold: Sendable, Equatable {
         patience: Patience? = nil
     ) {
         self.failure = failure
+        self.refusedAt = since
         self.since = since
         self.nextProbe = nextProbe
         self.doubt = doubt
@@ -44,6 +47,14 @@ struct Hold: Sendable, Equatable {
     var longestWait: Duration? {
         if doubt != nil { return Doubt.step }
         return patience == nil ? nil : Hold.longestPatientWait
+    }
+
+    // MARK: Refusals
+
+    /// Remembers the refusal that began or prolonged the hold.
+    mutating func note(_ refusal: Failure, at now: Timestamp) {
+        failure = refusal
+        refusedAt = now
     }
 
     // MARK: The doubt

@@ -28,6 +28,8 @@ struct Standing: Sendable {
     private(set) var breaker: Breaker?
     /// End of the wait that the destination asked for.
     private(set) var retryAfterUntil: BootInstant?
+    /// The answer that asked for that wait; nil if an earlier run got it.
+    private var retryAfter: (failure: Failure, at: Timestamp)?
     /// Present while no route leads to the destination.
     private(set) var offline: Offline?
     /// How soon requests follow each other.
@@ -69,6 +71,17 @@ struct Standing: Sendable {
         if retryAfterUntil != nil { return .retryAfter }
         if offline != nil { return .offline }
         return breaker == nil ? nil : .breakerOpen
+    }
+
+    /// The failure that explains `obstacle`. Without an obstacle with a failure of its own it is the last
+    /// one.
+    ///
+    /// Requests that were in flight when a hold began may fail in another way. A person who reads why the
+    /// destination is held must not be led to these failures.
+    var reason: (failure: Failure, at: Timestamp)? {
+        if let hold { return (hold.failure, hold.refusedAt) }
+        if retryAfterUntil != nil, let retryAfter { return retryAfter }
+        return lastFailure
     }
 
     /// Why what is left of a command is not sent after one of its requests has failed.
@@ -133,6 +146,8 @@ struct Standing: Sendable {
     /// day here; the outputs give an hour at most of what an HTTP header asks for. Then it is prolonged by up
     /// to half at random, so that a fleet that got the same answer comes back spread out.
     ///
+    /// The answer was noted before (`note`).
+    ///
     /// - Returns: the wait; nil if it does not end later than the one in force.
     mutating func waitAsTold(
         _ wait: Duration, using random: inout some RandomNumberGenerator, at now: Moment
@@ -141,6 +156,7 @@ struct Standing: Sendable {
         let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
         guard until > retryAfterUntil ?? now.boot else { return nil }
         retryAfterUntil = until
+        retryAfter = lastFailure
         pacing.noteTrouble(at: now.wall)
         setProbes(to: until)
         return until - now.boot
@@ -208,6 +224,7 @@ struct Standing: Sendable {
         hold = Hold(
             failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait,
             patience: isSoon == nil ? nil : patience)
+        noteRefusal(failure, at: now.wall)
         var news: Refusal.News?
         if let patience, isSoon != nil {
             pacing.countFailure()
@@ -217,6 +234,9 @@ struct Standing: Sendable {
         }
         return Refusal(batchNotBefore: isAgain ? now.boot + wait : now.boot, isHold: true, news: news)
     }
+
+    /// Remembers the refusal that began or prolonged the hold.
+    mutating func noteRefusal(_ failure: Failure, at now: Timestamp) { hold?.note(failure, at: now) }
 
     /// Events were rejected, and nothing shows whether they or the destination are at fault.
     ///
