@@ -18,6 +18,8 @@ struct BackfillRunTests {
             var ghosts = 0
             /// Most lines that fit into one transaction.
             var most = Int.max
+            /// The file's path, as the command gives it.
+            var path: String?
         }
 
         let state: Mutex<State>
@@ -35,6 +37,7 @@ struct BackfillRunTests {
                 guard request.query["from"] == state.place else {
                     return ControlRefusal(409, "elsewhere", "read twice?").response
                 }
+                state.path = request.query["file"]
                 let text = String(decoding: request.body, as: UTF8.self)
                 let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
                 guard count <= state.most else {
@@ -52,8 +55,9 @@ struct BackfillRunTests {
     }
 
     private func run(
-        ghosts: Int = 0, mostLines: Int = .max, pieceBytes: Int = 30, suffix: String = ".jsonl"
-    ) async throws -> (code: ExitCode, said: KeptConsole, lines: String, all: String) {
+        ghosts: Int = 0, mostLines: Int = .max, pieceBytes: Int = 30, suffix: String = ".jsonl",
+        from root: String = ""
+    ) async throws -> (code: ExitCode, said: KeptConsole, lines: String, all: String, path: String?) {
         let taken = Taken(ghosts: ghosts, most: mostLines)
         var routes = ControlRoutes()
         routes.add("GET", "/v1/status") { _ in .json([:]) }
@@ -66,22 +70,23 @@ struct BackfillRunTests {
         try writeFile(file, all)
         let kept = KeptConsole()
         let code = CommandLineTool(console: kept.console())
-            .run(["run", "--once", file, "--config", agent.configuration])
+            .run(["run", "--once", root + file, "--config", agent.configuration])
         await agent.stop()
-        return (code, kept, taken.state.withLock { $0.lines }, all)
+        let (lines, path) = taken.state.withLock { ($0.lines, $0.path) }
+        return (code, kept, lines, all, path)
     }
 
     @Test(
         "a late piece of a killed command is accepted: the backfill continues after it, nothing is repeated")
     func goesOnBehindALatePiece() async throws {
-        let (code, said, lines, all) = try await run(ghosts: 1)
+        let (code, said, lines, all, _) = try await run(ghosts: 1)
         #expect(code == .success, "\(said.errorOutput)")
         #expect(lines == all)
     }
 
     @Test("of two commands that read the same file, one ends with 75 and says why")
     func endsBesideAnother() async throws {
-        let (code, said, lines, all) = try await run(ghosts: 2)
+        let (code, said, lines, all, _) = try await run(ghosts: 2)
         #expect(code == .temporaryFailure && said.errorOutput.contains("read twice?"))
         #expect(all.hasPrefix(lines) && lines != all)
     }
@@ -90,7 +95,7 @@ struct BackfillRunTests {
         "lines that do not fit into one transaction are offered in smaller pieces, each once",
         arguments: [".jsonl", ".json"])
     func offersFewerLines(suffix: String) async throws {
-        let (code, said, lines, all) = try await run(mostLines: 2, pieceBytes: 10_000, suffix: suffix)
+        let (code, said, lines, all, _) = try await run(mostLines: 2, pieceBytes: 10_000, suffix: suffix)
         #expect(code == .success, "\(said.errorOutput)")
         #expect(lines == all)
     }
@@ -112,8 +117,16 @@ struct BackfillRunTests {
 
     @Test("a single line that does not fit ends with 65 and the agent's reason")
     func endsIfOneLineDoesNotFit() async throws {
-        let (code, said, lines, _) = try await run(mostLines: 0, pieceBytes: 10_000)
+        let (code, said, lines, _, _) = try await run(mostLines: 0, pieceBytes: 10_000)
         #expect(code == .badData && said.errorOutput.contains("it does not fit"))
         #expect(lines.isEmpty)
+    }
+
+    @Test("the agent gets a whole path, also of a file that is named by a relative one")
+    func wholePath() async throws {
+        let up = String(repeating: "../", count: 40)
+        let (code, said, lines, all, path) = try await run(from: up + ".")
+        #expect(code == .success && lines == all, "\(said.errorOutput)")
+        #expect(path?.hasPrefix("/") == true && path?.hasSuffix("/old.jsonl") == true)
     }
 }

@@ -192,7 +192,8 @@ struct BackfillRun: Sendable {
         let taken = course.read - events
         let good = taken - (course.bad - bad)
         let anew = isSame ? "taken" : "was rewritten since it was read, taken anew"
-        let word = isKnown ? taken == 0 ? "was read before, nothing to do" : "resumed" : anew
+        let done = "was read before, nothing to do; a copy of it is read as a new file"
+        let word = isKnown ? taken == 0 ? done : "resumed" : anew
         try course.line.end(
             with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
@@ -230,6 +231,13 @@ struct BackfillRun: Sendable {
         }
     }
 
+    /// The path of a file from the root on. A relative path would be one below the spool, whose quarantined
+    /// lines are retried by other settings.
+    private static func wholePath(of file: BackfillFile) -> String {
+        guard !file.path.hasPrefix("/"), let directory = RealPath.ofExisting(".") else { return file.path }
+        return "\(directory)/\(file.path)"
+    }
+
     /// Asks the agent how far a file was read (GET), or offers it a piece (POST).
     ///
     /// - Parameters:
@@ -241,7 +249,8 @@ struct BackfillRun: Sendable {
     ) throws(CommandFailure) -> Answer {
         var query = [("key", file.key), ("app", app)]
         if let piece {
-            query.append(("file", String(decoding: file.path.utf8.suffix(1024), as: UTF8.self)))
+            let path = BackfillRun.wholePath(of: file)
+            query.append(("file", String(decoding: path.utf8.suffix(1024), as: UTF8.self)))
             query += [("offset", "\(piece.offset)"), ("end", piece.end)]
             if let place {
                 query.append(("from", place))
