@@ -242,11 +242,11 @@ AVX2 uint32_t suspects(const Byte *start, const Byte *end, uint32_t wanted) {
 }  // namespace
 
 bool cre2_may_hold_any(uint32_t patterns, const void *text, size_t length) {
-    const Byte *start = (const Byte *)text;
     uint32_t rest = patterns & all_patterns;
 #ifdef __x86_64__
     // For a few patterns their own looks are quicker.
     if (__builtin_popcount(rest) > 3 && __builtin_cpu_supports("avx2")) {
+        const Byte *start = (const Byte *)text;
         rest = suspects(start, start + length, rest);
         // Many lines have three full stops in numbers, and none of them in one.
         if (rest & 1u << cre2_ipv4 && !has_four_numbers(start, start + length)) rest &= ~(1u << cre2_ipv4);
